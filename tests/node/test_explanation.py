@@ -33,7 +33,6 @@ from rota.node.explanation import (
     explain_at_sender,
     explain_deployment,
 )
-from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.events import (
     AssemblyFailed,
     AssemblyFinished,
@@ -42,6 +41,7 @@ from rota.sequencer.events import (
     RoundSubmitted,
     TransitionSigned,
 )
+from rota.sequencer.held_intent import State as CoordinatorSide
 from rota.sequencer.listing import Listing
 from rota.sequencer.round import endorsers_missing
 from rota.sequencer.sender_transaction import State as SenderSide

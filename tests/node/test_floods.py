@@ -19,9 +19,9 @@ from rota.model.types import HeartbeatNumber, Leaf, Mode, NodeName, RequestId, T
 from rota.node.events import StatesFound
 from rota.sequencer import endorser as endorser_module
 from rota.sequencer import sender_base as sender_module
-from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import AssembleIntents, CheckRound, VerifyEndorsement, VerifyEndorsers, VerifySignature
 from rota.sequencer.events import EndorsementVerified, EndorsersVerified
+from rota.sequencer.held_intent import State as Held
 from rota.sequencer.observer import Observer
 from rota.wire.messages import (
     AssembleResponse,

@@ -38,8 +38,8 @@ from rota.node.effects import LoadContract, LookUpIntents, NodeStarted
 from rota.node.events import ForContract, IntentsLookedUp, PublicTransactionEnded
 from rota.node.node import OWN, Node
 from rota.node.stored import StoredNode
-from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.events import BlockIndexed, LedgerBack, LedgerLost, TransitionSigned
+from rota.sequencer.held_intent import State as CoordinatorSide
 from rota.sequencer.sender_transaction import State as SenderSide
 from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract

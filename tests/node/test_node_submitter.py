@@ -17,7 +17,7 @@ from rota.machine.effects import Persist, SendMessage
 from rota.model.blocks import MinedStatus
 from rota.model.types import SHARED_ACCOUNT, DelegationNumber, Fees, HeartbeatNumber, Outcome, RequestId
 from rota.node.node import OWN
-from rota.sequencer.coordinator_transaction import State as CoordinatorSide
+from rota.sequencer.held_intent import State as CoordinatorSide
 from rota.sequencer.sender_transaction import State as SenderSide
 from rota.wire.messages import (
     Answer,

@@ -23,9 +23,9 @@ from rota.model.types import (
     Tried,
 )
 from rota.sequencer.coordinator import Coordinator
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
-from rota.sequencer.coordinator_transaction import State as TransactionState
 from rota.sequencer.events import RoundDispatched
+from rota.sequencer.held_intent import HeldIntent
+from rota.sequencer.held_intent import State as TransactionState
 from rota.sequencer.sequencer import StoredContract
 from rota.wire.messages import (
     Answer,
@@ -102,7 +102,7 @@ class CoordinatorBench(Bench):
         """What our coordinator is now."""
         return State(self.coordinator.state.value)
 
-    def transaction(self, name: str) -> CoordinatorTransaction:
+    def transaction(self, name: str) -> HeldIntent:
         return self.coordinator.transactions[intent_id(name)]
 
     def state_of(self, name: str) -> TransactionState | None:

@@ -11,8 +11,8 @@ from rota.machine.effects import DispatchRound
 from rota.machine.events import ConnectionLost, ConnectionMade, StopRequested
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, FlushPoint, HeartbeatNumber, NodeName, Party, RequestId, Rotation, Tried
-from rota.sequencer.coordinator_transaction import State as TransactionState
 from rota.sequencer.events import LedgerBack, LedgerLost, RoundDispatchFailed
+from rota.sequencer.held_intent import State as TransactionState
 from rota.wire.messages import (
     Answer,
     AssembleRequest,

@@ -26,7 +26,6 @@ from rota.model.types import (
 )
 from rota.node.explanation import explain_at_coordinator, explain_at_sender
 from rota.sequencer.attestation import Unapproved, attesters_at, flaw_of_attesters
-from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import CheckRound, SignTransition, VerifyEndorsement, VerifyParties
 from rota.sequencer.events import (
     AssemblyFinished,
@@ -36,6 +35,7 @@ from rota.sequencer.events import (
     RoundChecked,
     TransitionSigned,
 )
+from rota.sequencer.held_intent import State as Held
 from rota.wire.messages import (
     AssembleRequest,
     AssembleResponse,

@@ -23,7 +23,7 @@ from rota.model.types import (
     Tried,
 )
 from rota.sequencer.coordinator_events import HeartbeatInterval, TransactionDispatchConfirmed
-from rota.sequencer.coordinator_transaction import State as TransactionState
+from rota.sequencer.held_intent import State as TransactionState
 from rota.wire.messages import (
     Answer,
     AssembleRequest,

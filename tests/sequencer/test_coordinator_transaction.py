@@ -14,9 +14,8 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Digest, Leaf, Transition
 from rota.node.explanation import explain_at_coordinator
-from rota.sequencer.coordinator_transaction import (
-    GONE,
-    TABLE,
+from rota.sequencer.coordinator_transaction import TABLE
+from rota.sequencer.coordinator_transaction_events import (
     Abandoned,
     AssembleTimeout,
     Collected,
@@ -27,11 +26,11 @@ from rota.sequencer.coordinator_transaction import (
     DispatchConfirmed,
     Endorsed,
     EndorsedRejected,
-    State,
     StateTimeout,
     ValidityEnded,
 )
 from rota.sequencer.events import BlockIndexed, BlocksRemoved, RoundSubmitted
+from rota.sequencer.held_intent import GONE, State
 from rota.wire.messages import (
     Answer,
     AssembleError,

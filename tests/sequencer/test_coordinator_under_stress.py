@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rota.model.config import Config
-from rota.sequencer.coordinator_transaction import State as TransactionState
 from rota.sequencer.events import BlocksRemoved
+from rota.sequencer.held_intent import State as TransactionState
 from rota.wire.messages import AssembleRequest, EndorsementRequest, Handover, HandoverReason
 from rota.wire.messages import CoordinatorState as State
 from tests.sequencer.coordinator_bench import active, name_of

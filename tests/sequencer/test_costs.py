@@ -87,5 +87,5 @@ def test_room_in_a_snapshot_is_known_without_a_look_at_all_states_that_are_offer
     bench = with_waiting(40)
     held = next(iter(bench.coordinator.transactions.values()))
     counted = counting(bench)
-    assert bench.coordinator.quotas.may_offer(held)
+    assert bench.coordinator.quotas.may_offer(held.sender, held.made)
     assert counted.looks == 0

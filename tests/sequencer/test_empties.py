@@ -8,8 +8,8 @@ from rota.machine.context import Ids
 from rota.model.types import Contract, Mode, NodeName
 from rota.sequencer import empties
 from rota.sequencer.context import Context
-from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.empties import FREE_OF_ALL, FREE_OF_SENDER, WINDOW_MS, Empties
+from rota.sequencer.held_intent import State as Held
 from tests.sequencer.coordinator_bench import CoordinatorBench, active
 from tests.sequencer.kit import A, B, C, contract, transition, void_transition
 

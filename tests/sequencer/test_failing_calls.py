@@ -12,7 +12,7 @@ import pytest
 from rota.machine.events import Tick
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.types import Call, ContractAddress, DelegationNumber, IntentId, NodeName, StateId, Transition
-from rota.sequencer.coordinator_transaction import State
+from rota.sequencer.held_intent import State
 from rota.sequencer.probation import SENDERS_MAX
 from rota.wire.messages import (
     AssembleError,

@@ -7,8 +7,8 @@ import pytest
 from rota.model.config import Config
 from rota.model.types import Contract, ContractAddress, Mode, Preparation, SubmitMode
 from rota.sequencer import gas_allowances
-from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.gas_allowances import WINDOW_MS
+from rota.sequencer.held_intent import State as Held
 from rota.wire.messages import AssembleRequest
 from tests.sequencer.coordinator_bench import CoordinatorBench, active
 from tests.sequencer.kit import ADDRESS, GENESIS_S, A, B, C, contract, transition

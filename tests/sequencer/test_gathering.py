@@ -9,9 +9,9 @@ from rota.machine.events import ConnectionMade
 from rota.model.config import Config
 from rota.model.types import Transition
 from rota.sequencer.context import Context
-from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.events import RoundSubmitted
 from rota.sequencer.gathering import LEAD_DECAY, LEAD_FIRST_MS, LEADS, Gathering
+from rota.sequencer.held_intent import State
 from rota.wire.messages import EndorsementRequest
 from tests.sequencer.coordinator_bench import CoordinatorBench, active, name_of
 from tests.sequencer.kit import A, C, contract, transition

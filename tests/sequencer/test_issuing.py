@@ -26,9 +26,10 @@ from rota.model.types import (
     Transition,
 )
 from rota.node.explanation import explain_at_coordinator
-from rota.sequencer.coordinator_transaction import Abandoned, State
+from rota.sequencer.coordinator_transaction_events import Abandoned
 from rota.sequencer.effects import CheckRound, PreparedAcknowledged, PreparedEndorsed, VerifyEndorsement
 from rota.sequencer.events import BlockIndexed, BlocksRemoved, EndorsementVerified, OutcomesFinal, RoundChecked
+from rota.sequencer.held_intent import State
 from rota.sequencer.sequencer import StoredContract
 from rota.wire.messages import (
     Answer,

@@ -7,7 +7,7 @@ import pytest
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import KeptStates, NodeName, StateId, Transition
-from rota.sequencer.coordinator_transaction import State
+from rota.sequencer.held_intent import State
 from rota.sequencer.sequencer import StoredContract
 from rota.wire.messages import (
     REFUSAL_KEPT_MAX,

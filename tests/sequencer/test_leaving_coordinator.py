@@ -9,8 +9,8 @@ import pytest
 from rota.machine.events import ConnectionLost
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.types import DelegationNumber, Leaf, NodeName, RequestId
-from rota.sequencer.coordinator_transaction import State as TransactionState
 from rota.sequencer.events import BlocksRemoved
+from rota.sequencer.held_intent import State as TransactionState
 from rota.wire.messages import (
     Answer,
     AssembleRequest,

@@ -13,8 +13,8 @@ from rota.model.consistency import Consistent
 from rota.model.types import Leaf, NodeName, RequestId, StateId, Transition
 from rota.node.explanation import explain_at_coordinator
 from rota.sequencer import seen as seen_module
-from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.effects import CheckRound
+from rota.sequencer.held_intent import State
 from rota.sequencer.seen import Seen
 from rota.wire.messages import (
     EndorsementError,

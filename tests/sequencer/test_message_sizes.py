@@ -20,10 +20,10 @@ from rota.model.types import Digest, FlushPoint, HeartbeatNumber, Leaf, NodeName
 from rota.node.events import ForContract
 from rota.node.explanation import explain_at_coordinator
 from rota.sequencer.assembly import flaw_of_size
-from rota.sequencer.coordinator_transaction import State as TransactionState
 from rota.sequencer.events import AssemblyFinished, TransitionSigned
 from rota.sequencer.graph import SNAPSHOT_STATES_MAX, Graph
 from rota.sequencer.handover import POINTS_MAX, handover_of
+from rota.sequencer.held_intent import State as TransactionState
 from rota.sequencer.kept import SNAPSHOT_LOCKS_MAX
 from rota.wire import Frame, decode_frame, encode_frame
 from rota.wire.messages import (

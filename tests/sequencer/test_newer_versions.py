@@ -7,7 +7,7 @@ from dataclasses import replace
 from rota.exchange.effects import StatesReceived
 from rota.model.consistency import Authorised, Consistent
 from rota.model.types import State, StateId, SubmitMode, Transition
-from rota.sequencer.coordinator_transaction import State as TransactionState
+from rota.sequencer.held_intent import State as TransactionState
 from rota.store.encoding import decode_permission, decode_prepared, decode_transition, encode
 from rota.wire.messages import (
     AssembleRequest,

@@ -12,7 +12,7 @@ from rota.machine.events import Tick
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Leaf, NodeName, StateId, Transition
 from rota.sequencer.context import Context
-from rota.sequencer.coordinator_transaction import State
+from rota.sequencer.held_intent import State
 from rota.sequencer.probation import PERMITTED_MAX, PERMITTED_PER_REFUSED, SENDERS_MAX, Probation
 from rota.wire.messages import (
     AssembleRequest,

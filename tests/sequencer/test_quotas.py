@@ -12,8 +12,8 @@ from rota.model.types import Contract, DelegationNumber, Leaf, Mode, NodeName, R
 from rota.node.explanation import explain_at_coordinator
 from rota.sequencer import quotas
 from rota.sequencer.coordinator import REDIRECTS_MAX
-from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.graph import SNAPSHOT_STATES_MAX
+from rota.sequencer.held_intent import State
 from rota.sequencer.kept import SNAPSHOT_LOCKS_MAX
 from rota.sequencer.shares import PROVEN_MAX, SENDERS_RECKONED, Proven, Shares
 from rota.sequencer.signers import ENDORSED_ENOUGH

@@ -9,7 +9,6 @@ from rota.model.config import Config
 from rota.model.digests import refusal_digest
 from rota.model.types import KeptStates, NodeName, Party, RequestId, StateId
 from rota.sequencer import coordinator_base
-from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import AssembleIntents, VerifyEndorsers
 from rota.sequencer.events import (
     AssemblyFailed,
@@ -18,6 +17,7 @@ from rota.sequencer.events import (
     EndorsersVerified,
     OutcomesFinal,
 )
+from rota.sequencer.held_intent import State as Held
 from rota.sequencer.sender_transaction import State
 from rota.wire.messages import (
     Answer,

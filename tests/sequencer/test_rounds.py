@@ -11,9 +11,9 @@ from rota.machine.events import ConnectionLost
 from rota.model.config import Config
 from rota.model.digests import leaf_of_transition
 from rota.model.types import NEVER_HEARD, Call, Digest, NodeName, RequestId, StateId, Transition, Tried
-from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.effects import CheckRound, VerifyEndorsement
 from rota.sequencer.events import EndorsementVerified, RoundDispatched, RoundDispatchFailed, RoundSubmitted
+from rota.sequencer.held_intent import State
 from rota.wire.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,

@@ -39,7 +39,6 @@ from rota.model.types import (
     RequestId,
     Rotation,
 )
-from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.effects import AssembleIntents, PermissionGranted, SignTransition, VerifySignature
 from rota.sequencer.events import (
     AssemblyFailed,
@@ -54,6 +53,7 @@ from rota.sequencer.events import (
     SignatureVerified,
     TransitionSigned,
 )
+from rota.sequencer.held_intent import State as CoordinatorSide
 from rota.sequencer.sender_transaction import State as SenderSide
 from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract

@@ -9,7 +9,7 @@ import pytest
 
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Leaf, Mode, NodeName, StateId, Transition
-from rota.sequencer.coordinator_transaction import State
+from rota.sequencer.held_intent import State
 from rota.wire.messages import (
     AssembleRequest,
     AssembleResponse,

@@ -8,9 +8,10 @@ import pytest
 
 from rota.model.types import Mode, NodeName, RequestId
 from rota.sequencer import signers as module
-from rota.sequencer.coordinator_transaction import State, ValidityEnded
+from rota.sequencer.coordinator_transaction_events import ValidityEnded
 from rota.sequencer.effects import VerifyParties
 from rota.sequencer.events import PartiesVerified
+from rota.sequencer.held_intent import State
 from rota.sequencer.signers import ENDORSED_ENOUGH
 from rota.wire.messages import AssembleRequest, AssembleResponse
 from tests.sequencer.coordinator_bench import CoordinatorBench, active, endorsed_by_others, parked

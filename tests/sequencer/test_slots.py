@@ -8,7 +8,7 @@ from rota.machine.events import ConnectionLost, ConnectionMade
 from rota.model.blocks import LedgerStatus
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, HeartbeatNumber, Mode, NodeName, RequestId, Transition, Tried
-from rota.sequencer.coordinator_transaction import State
+from rota.sequencer.held_intent import State
 from rota.sequencer.signers import ENDORSED_ENOUGH
 from rota.wire.messages import (
     AssembleError,

@@ -15,9 +15,9 @@ from rota.model.digests import void_leaf
 from rota.model.types import Contract, KeptStates, Leaf, Mode, NodeName, RequestId, StateId, SubmitMode, Transition
 from rota.node.explanation import explain_at_coordinator
 from rota.sequencer import turns as module
-from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.effects import AssembleIntents, CheckRound, PreparedEndorsed, SignTransition
 from rota.sequencer.events import AssemblyFinished, BlockIndexed, OutcomesFinal, TransitionSigned
+from rota.sequencer.held_intent import State
 from rota.sequencer.sequencer import StoredContract
 from rota.sequencer.turns import NOBODY, Turns
 from rota.wire.messages import AssembleRequest, AssemblyOutcome, EndorsementRequest, EndorsementResponse, Refusal

@@ -16,9 +16,9 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Outcome, Party, Receipt, RequestId
 from rota.node.explanation import explain_at_sender
-from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import AssembleIntents, EndingDecided, JudgeFailure, SignTransition
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, BlocksRemoved, OutcomesFinal, TransitionSigned
+from rota.sequencer.held_intent import State as Held
 from rota.sequencer.sender_transaction import State
 from rota.sequencer.sender_transaction_events import ConfirmedSuccess, GivenUp
 from rota.sequencer.sent_intent import Restored

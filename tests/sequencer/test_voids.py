@@ -23,9 +23,9 @@ from rota.model.types import (
     Transition,
 )
 from rota.sequencer import voids as module
-from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.effects import CheckRound, VerifyEndorsement
 from rota.sequencer.events import BlocksRemoved, OutcomesFinal, RoundDispatched, RoundDispatchFailed
+from rota.sequencer.held_intent import State
 from rota.sequencer.sequencer import StoredContract
 from rota.wire.messages import (
     AssembleRequest,

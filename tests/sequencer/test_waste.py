@@ -12,8 +12,8 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.types import StateId, Transition
 from rota.node.explanation import explain_at_coordinator
 from rota.sequencer import recent_outcomes as module
-from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.events import BlocksRemoved
+from rota.sequencer.held_intent import State
 from rota.sequencer.recent_outcomes import RecentOutcomes
 from rota.sequencer.sequencer import StoredContract
 from rota.wire.messages import AssembleRequest, EndorsementRequest

@@ -23,6 +23,7 @@ from enum import Enum
 from typing import ClassVar
 
 from rota.directory import deployment_rules as rules
+from rota.directory.deployment_base import DeploymentBase
 from rota.directory.deployment_events import (
     AllAgreed,
     AnswerReceived,
@@ -43,21 +44,10 @@ from rota.directory.deployment_events import (
     TakenInReceived,
 )
 from rota.directory.deployment_states import ASKING, UNAGREED, State
-from rota.machine.context import StepContext
-from rota.machine.tables import Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import Ignored, Row, Table, in_states
 from rota.model.blocks import FactoryDeployment
-from rota.model.genesis import Genesis, decode_genesis, genesis_hash
-from rota.model.types import (
-    ContractAddress,
-    Dependency,
-    Intent,
-    KnownContract,
-    Mode,
-    NodeName,
-    Outcome,
-    Receipt,
-    RequestId,
-)
+from rota.model.genesis import decode_genesis
+from rota.model.types import KnownContract, NodeName
 
 TABLE = Table(
     name="Deployment",
@@ -180,81 +170,10 @@ TABLE = Table(
 )
 
 
-class Deployment(Machine):
-    """One deployment of this node's own; `lost` are the peers that it cannot speak to, kept by whoever owns it."""
+class Deployment(DeploymentBase):
+    """One deployment of this node's own."""
 
     table: ClassVar[Table] = TABLE
-    state: State
-
-    def __init__(
-        self,
-        context: StepContext,
-        intent: Intent,
-        factory: ContractAddress,
-        connected: dict[NodeName, None],
-        signers: tuple[ContractAddress, ...] = (),
-    ) -> None:
-        super().__init__()
-        self.context = context
-        self.intent = intent
-        self.genesis = decode_genesis(intent.payload)
-        self.genesis_hash = genesis_hash(intent.payload)
-        self.factory = factory
-        self.connected = connected
-        self.unmet: dict[Dependency, None] = dict.fromkeys(intent.dependencies)
-        self.failed_dependency: DependencyEnded | None = None
-        # Those that must have it, our own node among them, and those that may.
-        self.nodes: tuple[NodeName, ...] = tuple(dict.fromkeys((context.node, *self.genesis.nodes)))
-        self.guests: dict[NodeName, None] = {}
-        self.request_id = RequestId(0, 0)
-        self.answered: dict[NodeName, None] = {}
-        self.endorsers: dict[NodeName, ContractAddress] = {}
-        self.excuses: dict[NodeName, str] = {}
-        # Nodes whose operators have to answer: since when in chain time, and when the node said so.
-        self.operators: dict[NodeName, tuple[int, int]] = {}
-        self.attempt = 0
-        self.reminded_ms = context.now_ms
-        self.signers = signers
-        # The others may have said that they have it to a life that is gone, and say it once.
-        self.has_missed_takers = bool(signers)
-        self.trouble = ""
-        self.seen: FactoryDeployment | None = None
-        self.takers: dict[NodeName, None] = {}
-        self.receipt: Receipt | None = None
-        self.is_gone = False
-        self.since_ms = context.now_ms
-        self.history: list[tuple[int, Enum]] = [(context.now_ms, State.WAITING)]
-
-    @property
-    def is_open_to_all(self) -> bool:
-        """Any registered node may act in it (protocol §5): whoever is there should have it."""
-        return self.genesis.mode is not Mode.RING
-
-    @property
-    def asked(self) -> tuple[NodeName, ...]:
-        """All nodes that are to have it."""
-        return (*self.nodes, *self.guests)
-
-    @property
-    def missing(self) -> tuple[NodeName, ...]:
-        """Who has not answered."""
-        return tuple(node for node in self.asked if node not in self.answered)
-
-    @property
-    def without_it(self) -> tuple[NodeName, ...]:
-        """Those that can be reached, and have not said that they have the contract."""
-        if self.has_missed_takers:
-            return ()
-        return tuple(node for node in self.asked if node in self.connected and node not in self.takers)
-
-    def is_own(self, deployed: FactoryDeployment) -> bool:
-        """It is what was agreed on, whoever called the factory."""
-        return bool(self.signers) and is_as_agreed(deployed, self.genesis_hash, self.signers, self.genesis)
-
-    def end_with(self, outcome: Outcome, reason: str = "") -> None:
-        """How it ends."""
-        contract = self.seen.contract if self.seen is not None and outcome is Outcome.CONFIRMED else None
-        self.receipt = Receipt(self.intent.id, outcome, reason, contract=contract)
 
     def changed(self, previous: Enum) -> None:
         """The history that `explain` shows; a state's timers end with it."""
@@ -262,14 +181,6 @@ class Deployment(Machine):
         self.context.timers.cancel_all(self)
         self.history.append((self.context.now_ms, self.state))
         del self.history[: -self.context.config.history_max]
-
-
-def is_as_agreed(
-    deployed: FactoryDeployment, hashed: bytes, signers: tuple[ContractAddress, ...], genesis: Genesis
-) -> bool:
-    """What the factory deployed is what was proposed: the same genesis by its hash, signers, threshold and ledger."""
-    told = (deployed.genesis, deployed.endorsers, deployed.threshold, deployed.ledger)
-    return told == (hashed, signers, genesis.told_threshold, genesis.ledger)
 
 
 def known_from(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rota.directory.deployment_base import DeploymentBase as Deployment
 from rota.directory.deployment_events import (
     AllAgreed,
     AnswerReceived,
@@ -27,9 +26,6 @@ from rota.machine.tables import Event
 from rota.model.awaited import dependency_text
 from rota.model.types import NodeName, Outcome
 from rota.wire.messages import DeploymentProposal, DeploymentWithdrawn, Verdict
-
-if TYPE_CHECKING:
-    from rota.directory.deployment import Deployment
 
 # A proposal is kept for `proposal_ttl_s`; who has it is reminded of it this many times in that while.
 REMINDERS = 24

@@ -22,7 +22,8 @@ from dataclasses import replace
 
 from rota.directory.acquaintance_events import AcquisitionEnded
 from rota.directory.consent import OPEN, Consent, ConsentMode, Decision, NoRoom, displaced_by
-from rota.directory.deployment import is_as_agreed, known_from
+from rota.directory.deployment import known_from
+from rota.directory.deployment_base import is_as_agreed
 from rota.directory.deployment_events import ProposalDecided, ProposalJudged
 from rota.directory.effects import ContractWanted, DeploymentProposed, JudgeProposal, Proposal, ProposalForgotten
 from rota.machine.context import StepContext

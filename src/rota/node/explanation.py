@@ -13,8 +13,8 @@ from rota.model.awaited import dependency_name
 from rota.model.frozen import dataclass
 from rota.model.sharing import holders_of
 from rota.model.types import IntentId, NodeName, Outcome, SubmitMode, intent_text, node_of
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
-from rota.sequencer.coordinator_transaction import State as CoordinatorSide
+from rota.sequencer.held_intent import HeldIntent
+from rota.sequencer.held_intent import State as CoordinatorSide
 from rota.sequencer.sender_transaction import SenderTransaction
 from rota.sequencer.sender_transaction import State as SenderSide
 from rota.sequencer.sequencer import Sequencer
@@ -235,7 +235,7 @@ def _missing_at_sender(sequencer: Sequencer, transaction: SenderTransaction) -> 
     )
 
 
-def _missing_at_coordinator(sequencer: Sequencer, transaction: CoordinatorTransaction) -> tuple[Missing, ...]:
+def _missing_at_coordinator(sequencer: Sequencer, transaction: HeldIntent) -> tuple[Missing, ...]:
     opened, node = transaction.round, sequencer.context.node
     if opened is None or transaction.state is not CoordinatorSide.ENDORSEMENT_GATHERING:
         return ()
@@ -278,7 +278,7 @@ def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tupl
     return f"its delegation to be accepted{why}", delegate
 
 
-def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction) -> tuple[str, tuple[NodeName, ...]]:
+def _coordinator_waits(sequencer: Sequencer, transaction: HeldIntent) -> tuple[str, tuple[NodeName, ...]]:
     opened = transaction.round
     match transaction.state:
         case CoordinatorSide.POOLED if not sequencer.coordinator.has_room_for_a_slot:
@@ -320,7 +320,7 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
             return "its coordinator to take it up", (sequencer.context.node,)
 
 
-def _place_in_line(transaction: SenderTransaction | CoordinatorTransaction) -> str:
+def _place_in_line(transaction: SenderTransaction | HeldIntent) -> str:
     """The base-ledger transaction that it goes with, if it has one."""
     if transaction.signer_and_nonce is None:
         return ""
@@ -328,7 +328,7 @@ def _place_in_line(transaction: SenderTransaction | CoordinatorTransaction) -> s
     return f"nonce {nonce} of {signer}"
 
 
-def _what_was_tried(transaction: CoordinatorTransaction) -> str:
+def _what_was_tried(transaction: HeldIntent) -> str:
     """Its place in line; or how often it was asked again, and which endorser does not accept us now (protocol §5)."""
     if transaction.is_flush_point and transaction.signer_and_nonce is not None:
         return f"{_place_in_line(transaction)}, submissions: {transaction.submission_count}"

@@ -17,21 +17,23 @@ assembled on our own states alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rota.calldata import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, AuthCost, TooLarge, is_light, split_round
-from rota.machine.pacing import ANSWERED_TIMES_MAX, ASSEMBLED_TIMES_MAX, VOIDED_TIMES_MAX
+from rota.machine.pacing import ANSWERED_TIMES_MAX, ASSEMBLED_TIMES_MAX, VOIDED_TIMES_MAX, Pacing
 from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.consistency import Authorised, Consistent
 from rota.model.digests import void_leaf
 from rota.model.types import NO_ATTESTERS, Attesters, Contract, Intent, IntentId, NodeName, RequestId, Transition
 from rota.sequencer.attestation import flaw_of_attesters
+from rota.sequencer.context import Context
 from rota.sequencer.effects import AssembleIntents, LeavesSigned
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, TransitionSigned
-from rota.sequencer.sender_transaction import WAITING, SenderTransaction
-from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.kept import Kept
+from rota.sequencer.observer import Observer
 from rota.sequencer.sender_transaction_events import (
     AssembleAndSignSuccess,
     Assembled,
@@ -41,7 +43,8 @@ from rota.sequencer.sender_transaction_events import (
     AssembleRevert,
     RetryDue,
 )
-from rota.sequencer.versions import must_wait_to_sign, reads_all_dependencies
+from rota.sequencer.sent_intent import SentIntent
+from rota.sequencer.versions import reads_all_dependencies
 from rota.wire.messages import AssembleError as AssembleErrorMessage
 from rota.wire.messages import (
     AssembleRequest,
@@ -53,9 +56,6 @@ from rota.wire.messages import (
     Snapshot,
 )
 from rota.wire.sizes import in_parts, planned_bytes, result_bytes
-
-if TYPE_CHECKING:
-    from rota.sequencer.sender_base import SenderBase
 
 # The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
 LATEST_S = 2**64 - 1
@@ -94,9 +94,21 @@ class Early(NamedTuple):
 class Assembly:
     """The slots that this sender works on, one for each coordinator that it has delegated to."""
 
-    def __init__(self, sender: SenderBase) -> None:
-        self.sender = sender
-        self.context = sender.context
+    def __init__(
+        self,
+        context: Context,
+        observer: Observer,
+        pacing: Pacing,
+        kept: Kept,
+        transactions: Mapping[IntentId, SentIntent],
+        refusal: Callable[[NodeName, IntentId], ErrorCode | None],
+    ) -> None:
+        self.context = context
+        self.observer = observer
+        self.pacing = pacing
+        self.kept = kept
+        self.transactions = transactions
+        self._refusal = refusal
         self.slots: dict[NodeName, Slot] = {}
         self.early: dict[NodeName, Early] = {}
         # Whose last assembly failed for want of a state that is on its way to us.
@@ -108,7 +120,7 @@ class Assembly:
         Only a coordinator that an intent is with may make us wait, with one request at a time; it repeats it.
         """
         self._drop_early(peer)
-        height = self.sender.observer.height_bound(peer, height)
+        height = self.observer.height_bound(peer, height)
         if height > self.context.height and any(self._refusal(peer, intent) is None for intent in request.intents):
             due_ms = self.context.after(self.context.config.assemble_timeout_ms)
             self.early[peer] = Early(height, request, due_ms)
@@ -124,7 +136,7 @@ class Assembly:
         intents = tuple(dict.fromkeys(request.intents))
         for intent in intents:
             code = self._refusal(peer, intent)
-            if code is None and self._is_voided_too_often(peer, self.sender.transactions[intent]):
+            if code is None and self._is_voided_too_often(peer, self.transactions[intent]):
                 code = ErrorCode.FAILED
             if code is not None:
                 errors[intent] = IntentError(intent, code)
@@ -134,7 +146,7 @@ class Assembly:
             return
         slot = self.slots[peer] = Slot(request, peer, accepted, len(intents), self.context.now_ms, errors=errors)
         for intent in accepted:
-            self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
+            self.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
         self._start(slot)
         self._answer_if_complete(slot)
 
@@ -142,16 +154,16 @@ class Assembly:
         """A copy is short, and its answer may be as long as a message can be."""
         interval_ms = self.context.config.request_timeout_ms
         is_ours = peer == self.context.node
-        return is_ours or self.sender.pacing.is_due(("copy", peer), interval_ms, ANSWERED_TIMES_MAX)
+        return is_ours or self.pacing.is_due(("copy", peer), interval_ms, ANSWERED_TIMES_MAX)
 
     def _may_replace(self, slot: Slot) -> bool:
         """A slot is an order that waits in line at the domain: few of those that its coordinator does not wait for."""
         if len(slot.results) + len(slot.errors) == slot.size:
             return True
         interval_ms = self.context.config.request_timeout_ms
-        return self.sender.pacing.is_due(("slot", slot.peer), interval_ms, ASSEMBLED_TIMES_MAX)
+        return self.pacing.is_due(("slot", slot.peer), interval_ms, ASSEMBLED_TIMES_MAX)
 
-    def record(self, transaction: SenderTransaction, transition: Authorised) -> None:
+    def record(self, transaction: SentIntent, transition: Authorised) -> None:
         """Our party signed this in an earlier life, and our disk may have lost the record."""
         known_until_s = transaction.versions.get(transition.leaf)
         if transition.is_empty or (known_until_s is not None and known_until_s >= transition.valid_until_s):
@@ -160,21 +172,21 @@ class Assembly:
         transaction.note_version(transition.leaf, transition.valid_until_s)
         self.context.persist(LeavesSigned((transition,)))
 
-    def finish(self, transaction: SenderTransaction, result: AssemblyResult) -> None:
+    def finish(self, transaction: SentIntent, result: AssemblyResult) -> None:
         """One result of the slot."""
         slot = self._slot_of(transaction)
         if slot is not None:
             slot.results[transaction.intent.id] = result
             self._answer_if_complete(slot)
 
-    def fail(self, transaction: SenderTransaction, reason: str, code: ErrorCode) -> None:
+    def fail(self, transaction: SentIntent, reason: str, code: ErrorCode) -> None:
         """Domain or signer failed on one intent of the slot, or it was contention."""
         slot = self._slot_of(transaction)
         if slot is not None:
             slot.errors[transaction.intent.id] = IntentError(transaction.intent.id, code, reason)
             self._answer_if_complete(slot)
 
-    def leave(self, transaction: SenderTransaction, code: ErrorCode) -> None:
+    def leave(self, transaction: SentIntent, code: ErrorCode) -> None:
         """An intent that goes while its slot is assembled is no longer waited for: the others must not wait in vain."""
         slot = self._slot_of(transaction)
         intent = transaction.intent.id
@@ -182,7 +194,7 @@ class Assembly:
             slot.errors[intent] = IntentError(intent, code)
             self._answer_if_complete(slot)
 
-    def _slot_of(self, transaction: SenderTransaction) -> Slot | None:
+    def _slot_of(self, transaction: SentIntent) -> Slot | None:
         """The slot that the transaction is being assembled for, if its coordinator has not asked anew since."""
         slot = self.slots.get(transaction.delegate) if transaction.delegate is not None else None
         return slot if slot is not None and slot.request.request_id == transaction.request_id else None
@@ -197,7 +209,7 @@ class Assembly:
         needs_none = slot is not None and (slot.request.snapshot == Snapshot() or event.intent in slot.own)
         transaction.is_on_own_states = needs_none
         transaction.kept_from = None
-        if transaction.unmet and not _reads_all_dependencies(transaction, told):
+        if transaction.unmet and not self._reads_all_dependencies(transaction, told):
             # Also a revert: what it depends on may give it what it lacks.
             transaction.awaits_confirmation = True
             transaction.handle(AssembleError(NOT_READ, awaits_dependencies=True))
@@ -214,7 +226,7 @@ class Assembly:
             transaction.handle(told)
 
     def _take_invalid(
-        self, slot: Slot, transaction: SenderTransaction, told: AssembleRevert | AssemblePark, needs_none: bool
+        self, slot: Slot, transaction: SentIntent, told: AssembleRevert | AssemblePark, needs_none: bool
     ) -> None:
         """It counts on our own states, with those that are kept for others for a while; else it is tried on more."""
         intent = transaction.intent.id
@@ -230,7 +242,10 @@ class Assembly:
             slot.alone[intent] = told.reason
             self._order_alone(slot, transaction)
 
-    def _told_by(self, transaction: SenderTransaction, event: AssemblyFinished) -> Event:
+    def _reads_all_dependencies(self, transaction: SentIntent, told: Event) -> bool:
+        return isinstance(told, Assembled) and reads_all_dependencies(transaction, told.transition, self.transactions)
+
+    def _told_by(self, transaction: SentIntent, event: AssemblyFinished) -> Event:
         if event.outcome is AssemblyOutcome.REVERTED:
             return AssembleRevert(event.reason, event.code)
         if event.outcome is AssemblyOutcome.PARKED:
@@ -255,7 +270,7 @@ class Assembly:
         """
         lacking, self.lacking = self.lacking, {}
         for intent in lacking:
-            transaction = self.sender.transactions.get(intent)
+            transaction = self.transactions.get(intent)
             if transaction is not None and transaction.not_before_ms > self.context.now_ms:
                 transaction.not_before_ms = self.context.now_ms
                 self.context.timers.set(transaction, "retry", self.context.now_ms, RetryDue())
@@ -266,24 +281,9 @@ class Assembly:
         if transaction is not None:
             transaction.handle(AssembleAndSignSuccess(event.signature, event.cosignatures))
 
-    def _refusal(self, peer: NodeName, intent: IntentId) -> ErrorCode | None:
-        """Why this coordinator may not have this intent assembled, or nothing when it may."""
-        transaction = self.sender.transactions.get(intent)
-        if transaction is None:
-            return ErrorCode.UNKNOWN_INTENT
-        if transaction.is_ended:
-            return ErrorCode.FINAL_INTENT
-        if transaction.state is TransactionState.ENDING:
-            return ErrorCode.CANCELLED
-        transaction.forget_expired_versions()
-        if must_wait_to_sign(transaction):
-            return ErrorCode.FAILED
-        is_with_peer = transaction.delegate == peer and transaction.state not in WAITING
-        return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
-
     def _start(self, slot: Slot) -> None:
         valid_until_s = self.context.chain_time_s + self.context.config.validity_s
-        transactions = [self.sender.transactions[intent] for intent in slot.intents]
+        transactions = [self.transactions[intent] for intent in slot.intents]
         for transaction in transactions:
             if transaction.is_voiding:
                 intent = transaction.intent.id
@@ -297,10 +297,10 @@ class Assembly:
         if intents:
             self._order(intents, slot.request.snapshot)
 
-    def _order_alone(self, slot: Slot, transaction: SenderTransaction) -> None:
+    def _order_alone(self, slot: Slot, transaction: SentIntent) -> None:
         """On our own states, but for what we know to be kept for prepared transitions: nobody would endorse that."""
         intent = transaction.intent
-        locks = self.sender.coordinator.kept.locks((intent.id,))
+        locks = self.kept.locks((intent.id,))
         if locks:
             slot.without_kept[intent.id] = None
         self._order((intent,), Snapshot(locks))
@@ -310,7 +310,7 @@ class Assembly:
         config, chain_time_s = self.context.config, self.context.chain_time_s
         order = self.context.next_id()
         for intent in intents:
-            self.sender.transactions[intent.id].order = order
+            self.transactions[intent.id].order = order
         self.context.effects.append(
             AssembleIntents(
                 self.context.contract.address,
@@ -323,16 +323,16 @@ class Assembly:
             )
         )
 
-    def _in_assembly(self, order: RequestId, intent: IntentId) -> SenderTransaction | None:
-        transaction = self.sender.transactions.get(intent)
+    def _in_assembly(self, order: RequestId, intent: IntentId) -> SentIntent | None:
+        transaction = self.transactions.get(intent)
         return transaction if transaction is not None and transaction.order == order else None
 
-    def _is_voided_too_often(self, peer: NodeName, transaction: SenderTransaction) -> bool:
+    def _is_voided_too_often(self, peer: NodeName, transaction: SentIntent) -> bool:
         """Empty transitions are no versions, and any number of them may be signed: so many in a while."""
         if not transaction.is_voiding or peer == self.context.node:
             return False
         key, interval_ms = ("void", peer, transaction.intent.id), self.context.config.request_timeout_ms
-        return not self.sender.pacing.is_due(key, interval_ms, VOIDED_TIMES_MAX)
+        return not self.pacing.is_due(key, interval_ms, VOIDED_TIMES_MAX)
 
     def _record(self, slot: Slot) -> None:
         """What was signed, with all contents."""
@@ -371,10 +371,10 @@ class Assembly:
         """Our index did not get in time where the request says that the chain is: the coordinator is not waited for."""
         early = self.early.pop(peer, None)
         if early is not None and early.due_ms <= self.context.now_ms and early.height > self.context.height:
-            self.sender.observer.doubt(peer)
+            self.observer.doubt(peer)
 
 
-def _bounded(transaction: SenderTransaction, transition: Transition) -> Transition:
+def _bounded(transaction: SentIntent, transition: Transition) -> Transition:
     """No version of an external intent is valid for longer than the first: states are kept until then."""
     bound_s = transaction.first_bound_s
     if bound_s is None or bound_s >= transition.valid_until_s:
@@ -382,15 +382,11 @@ def _bounded(transaction: SenderTransaction, transition: Transition) -> Transiti
     return replace(transition, valid_until_s=bound_s)
 
 
-def _assembled(transaction: SenderTransaction, transition: Transition, attesters: Attesters) -> Event:
+def _assembled(transaction: SentIntent, transition: Transition, attesters: Attesters) -> Event:
     """Only an external intent may be prepared: of others the chain would refuse the whole round."""
     if transition.preparation is not None and not transaction.intent.is_external:
         return AssembleError("the domain prepared a transition for another committer, and its intent is not external")
     return Assembled(transition, attesters)
-
-
-def _reads_all_dependencies(transaction: SenderTransaction, told: Event) -> bool:
-    return isinstance(told, Assembled) and reads_all_dependencies(transaction, told.transition)
 
 
 def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:

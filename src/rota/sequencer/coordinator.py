@@ -38,11 +38,13 @@ from rota.sequencer.coordinator_events import (
     TransactionsDelegated,
     TransactionStateTransition,
 )
-from rota.sequencer.coordinator_transaction import DROPPABLE, ON_THE_WAY, Abandoned, CoordinatorTransaction, Received
-from rota.sequencer.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_transaction_events import Abandoned, Received
+from rota.sequencer.coordinator_transaction_events import HeartbeatInterval as TransactionHeartbeatInterval
 from rota.sequencer.dispatching import flush_point_of
 from rota.sequencer.events import LedgerLost
 from rota.sequencer.handover import handover_of
+from rota.sequencer.held_intent import DROPPABLE, ON_THE_WAY
 from rota.sequencer.observer import LIVE
 from rota.wire.messages import (
     Answer,

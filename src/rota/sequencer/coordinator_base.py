@@ -40,22 +40,15 @@ from rota.sequencer.coordinator_events import (
     TransactionsDelegated,
     TransactionStateTransition,
 )
-from rota.sequencer.coordinator_transaction import (
-    ASSEMBLED,
-    AWAITING_ASSEMBLY,
-    ON_THE_WAY,
-    READY,
-    UNDISPATCHED,
+from rota.sequencer.coordinator_transaction_events import (
     Abandoned,
     ConfirmationUndone,
     Confirmed,
-    CoordinatorTransaction,
     DependencyReady,
     DependencyReverted,
     PermissionWithheld,
 )
-from rota.sequencer.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
-from rota.sequencer.coordinator_transaction import State as TransactionState
+from rota.sequencer.coordinator_transaction_events import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.sequencer.dispatching import Dispatching
 from rota.sequencer.effects import VerifyEndorsers
 from rota.sequencer.empties import Empties
@@ -63,6 +56,8 @@ from rota.sequencer.events import EndorsersVerified
 from rota.sequencer.gas_allowances import GasAllowances
 from rota.sequencer.graph import Graph, Placed
 from rota.sequencer.handover import Claims, claims_of
+from rota.sequencer.held_intent import ASSEMBLED, AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED, HeldIntent
+from rota.sequencer.held_intent import State as TransactionState
 from rota.sequencer.issuing import Issuing
 from rota.sequencer.kept import Kept
 from rota.sequencer.listing import Listing
@@ -74,7 +69,6 @@ from rota.sequencer.recent_outcomes import RecentOutcomes
 from rota.sequencer.round import endorsers_missing
 from rota.sequencer.rounds import Rounds
 from rota.sequencer.selection import ranking
-from rota.sequencer.signers import Signers
 from rota.sequencer.slots import Slots
 from rota.sequencer.turns import Turns
 from rota.sequencer.voids import Voids
@@ -108,23 +102,23 @@ class CoordinatorBase(Machine):
         self.context = context
         self.observer = observer
         self.outcomes = RecentOutcomes()
-        self.transactions: dict[IntentId, CoordinatorTransaction] = {}
+        self.transactions: dict[IntentId, HeldIntent] = {}
         self.kept = kept or Kept()
         self.turns = turns or Turns(context)
         self.probation = Probation(context)
         self.unapproved = Unapproved(context)
         self.graph = Graph(self.kept)
         self.slots = Slots(self)
-        self.signers = Signers(self)
-        self.rounds = Rounds(self)
         self.permissions = Permissions(self)
-        self.dispatching = Dispatching(self)
-        self.issuing = Issuing(self, unacknowledged)
+        self.rounds = Rounds(self, self.slots, self.permissions)
+        self.signers = self.rounds.signers
+        self.dispatching = Dispatching(self, self.rounds)
+        self.issuing = Issuing(self, self.rounds, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
-        self.quotas = Quotas(self)
+        self.quotas = Quotas(context, self.graph)
         self.empties = Empties(context)
         self.voids = Voids(context, observer, self.kept, self.empties, self._may_void)
-        self.gas = GasAllowances(self)
+        self.gas = GasAllowances(context, self.slots.look_again_at)
         self.pacing = Pacing(context)
         self.told: dict[NodeName, Listing] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}
@@ -220,7 +214,7 @@ class CoordinatorBase(Machine):
             self.change_posted = True
             self.context.post(self, TransactionStateTransition())
 
-    def transaction_changed(self, transaction: CoordinatorTransaction, previous: TransactionState) -> None:
+    def transaction_changed(self, transaction: HeldIntent, previous: TransactionState) -> None:
         """Keep the queues true to the states, and tell who waits for this one."""
         state = transaction.state
         if previous is TransactionState.ASSEMBLING:
@@ -237,7 +231,7 @@ class CoordinatorBase(Machine):
         elif state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
         elif state is TransactionState.DISPATCHED and transaction.is_apart:
-            self.quotas.show(transaction)
+            self.quotas.show(transaction.sender, transaction.made)
         if state in READY:
             self._tell_users_of(transaction.leaf)
         if transaction.is_gone:
@@ -256,7 +250,7 @@ class CoordinatorBase(Machine):
         for intent in tuple(intents):
             self.transactions[intent].handle(TransactionRequestTimeoutInterval())
 
-    def unassembled_before(self, transaction: CoordinatorTransaction) -> tuple[IntentId, ...]:
+    def unassembled_before(self, transaction: HeldIntent) -> tuple[IntentId, ...]:
         """The latest earlier intent of that sender that awaits its first assembly (protocol §4.2)."""
         for _, intent in reversed(self.slots.awaiting.get(transaction.sender, ())):
             if not self.transactions[intent].was_assembled:
@@ -302,7 +296,7 @@ class CoordinatorBase(Machine):
         self.isolate(sender)
         self.slots.look_again_at(self.probation.note_waste(sender))
 
-    def note_failed_call(self, transaction: CoordinatorTransaction) -> None:
+    def note_failed_call(self, transaction: HeldIntent) -> None:
         """The chain skipped it because its call failed: others that stood on it lose their round, and we pay for that.
 
         A sender that goes on would keep a state that all share from the other members.
@@ -312,7 +306,7 @@ class CoordinatorBase(Machine):
         if any(user.sender != sender for user in users) and self.probation.fails_others_too_often(sender):
             self.note_waste(sender)
 
-    def was_spent_before(self, transaction: CoordinatorTransaction) -> bool:
+    def was_spent_before(self, transaction: HeldIntent) -> bool:
         """The chain skipped it, and nothing else explains that: not who was first, nor what it stands on, nor us."""
         made = transaction.made
         references = (*made.inputs, *made.reads)
@@ -320,12 +314,12 @@ class CoordinatorBase(Machine):
             return False
         return all(self.outcomes.leaf_of(intent) == leaf for intent, leaf in transaction.makers)
 
-    def wait(self, transaction: CoordinatorTransaction) -> None:
+    def wait(self, transaction: HeldIntent) -> None:
         """Tell the transaction when what it waits for is assembled or gone."""
         for awaited in transaction.waits_for:
             self.waiters.setdefault(awaited, {})[transaction.intent.id] = None
 
-    def release_waiters(self, transaction: CoordinatorTransaction, event: Event) -> None:
+    def release_waiters(self, transaction: HeldIntent, event: Event) -> None:
         """It is assembled, or gone: who waited for it may go."""
         for waiter in self.waiters.pop(transaction.intent.id, {}):
             waiting = self.transactions.get(waiter)
@@ -388,7 +382,7 @@ class CoordinatorBase(Machine):
         claims = self.claims.pop(event.request_id)
         self.handle(HandoverReceived(claims.peer, claims.believed(event.are_valid)))
 
-    def forget(self, transaction: CoordinatorTransaction) -> None:
+    def forget(self, transaction: HeldIntent) -> None:
         """Final: out of memory, but for how often it was refused: its sender may have dropped it for a while only."""
         self.context.timers.cancel_all(transaction)
         del self.transactions[transaction.intent.id]
@@ -553,7 +547,7 @@ class CoordinatorBase(Machine):
             listed.setdefault(sender, {})[intent] = TransactionState.PREPARED.value
         return listed
 
-    def _may_list(self, transaction: CoordinatorTransaction) -> bool:
+    def _may_list(self, transaction: HeldIntent) -> bool:
         """Without a ledger nothing is listed as dispatched: the senders must go elsewhere (protocol §4.1)."""
         if transaction.is_gone:
             return transaction.state is TransactionState.CONFIRMED

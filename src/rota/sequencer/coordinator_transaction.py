@@ -15,258 +15,58 @@ sender until that acknowledges it (`issuing.py`).
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from rota.machine.tables import Event, Ignored, Junction, Machine, Row, Table, outside, superstate
-from rota.model.blocks import LedgerOutcome, LedgerStatus
-from rota.model.frozen import dataclass
-from rota.model.types import (
-    NO_ATTESTERS,
-    Attesters,
-    DelegationNumber,
-    Digest,
-    IntentId,
-    Leaf,
-    Mode,
-    NodeName,
-    RequestId,
-    Transition,
-    node_of,
+from rota.machine.tables import Event, Ignored, Junction, Row, Table, outside
+from rota.model.blocks import LedgerStatus
+from rota.model.types import IntentId, Mode
+from rota.sequencer.coordinator_base import CoordinatorBase
+from rota.sequencer.coordinator_transaction_events import (
+    Abandoned,
+    AssembleErrorResponse,
+    AssembleParkResponse,
+    AssembleRequestSent,
+    AssembleRevertResponse,
+    AssembleSuccess,
+    AssembleTimeout,
+    Collected,
+    ConfirmationUndone,
+    Confirmed,
+    DependencyAssembled,
+    DependencyReady,
+    DependencyReverted,
+    DispatchConfirmationRejected,
+    DispatchConfirmed,
+    Endorsed,
+    EndorsedRejected,
+    HeartbeatInterval,
+    Issued,
+    NonceAllocated,
+    PermissionWithheld,
+    Received,
+    RequestTimeoutInterval,
+    Selected,
+    StateTimeout,
+    StateTransition,
+    Submitted,
+    ValidityEnded,
 )
-from rota.wire.messages import Delegation, EndorserSignature, ErrorCode, HandedRound, TransactionReverted
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
-    from rota.sequencer.round import Round
-
-
-class State(Enum):
-    """Where an intent is at its coordinator (seed 2, and Prepared)."""
-
-    INITIAL = "Initial"
-    POOLED = "Pooled"
-    PREASSEMBLY_BLOCKED = "PreAssembly_Blocked"
-    ASSEMBLING = "Assembling"
-    ENDORSEMENT_GATHERING = "Endorsement_Gathering"
-    BLOCKED = "Blocked"
-    CONFIRMING_DISPATCH = "Confirming_Dispatch"
-    PREPARED = "Prepared"
-    READY_FOR_DISPATCH = "Ready_For_Dispatch"
-    DISPATCHED = "Dispatched"
-    SUBMITTED = "Submitted"
-    CONFIRMED = "Confirmed"
-    REVERTED = "Reverted"
-    FINAL = "Final"
-
-    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
-    __hash__ = object.__hash__
-
-
-UNASSEMBLED = superstate("Unassembled", State.POOLED, State.PREASSEMBLY_BLOCKED)
-AWAITING_ASSEMBLY = superstate("AwaitingAssembly", UNASSEMBLED, State.ASSEMBLING)
-ASSEMBLED = superstate("Assembled", State.ENDORSEMENT_GATHERING, State.BLOCKED, State.CONFIRMING_DISPATCH)
-# Until its dispatch is on its way to the disk.
-RECALLABLE = superstate("Recallable", ASSEMBLED, State.READY_FOR_DISPATCH)
-SENT = superstate("Sent", State.DISPATCHED, State.SUBMITTED)
-# Prepared is not under way: it has left its round and the graph, and is only to be given to its sender.
-UNDER_WAY = superstate("UnderWay", AWAITING_ASSEMBLY, RECALLABLE, SENT)
-HELD = superstate("Held", UNDER_WAY, State.PREPARED)
-ENDED = superstate("Ended", State.CONFIRMED, State.REVERTED)
-GONE = superstate("Gone", ENDED, State.FINAL)
-KNOWN = superstate("Known", HELD, GONE)
-UNDISPATCHED = (*AWAITING_ASSEMBLY.states, *ASSEMBLED.states)
-ON_THE_WAY = (State.READY_FOR_DISPATCH, *SENT.states)
-# What a coordinator that leaves has no more to do with; what is prepared is sent to its sender all the same.
-DROPPABLE = (*UNDISPATCHED, State.PREPARED)
-# Who stands on it may look again: at its permission, or at being prepared.
-READY = (State.READY_FOR_DISPATCH, State.DISPATCHED)
-
-
-# Events.
-
-
-@dataclass(frozen=True, slots=True)
-class Received(Event):
-    """Raised by the coordinator when a delegation that it accepts names the intent."""
-
-    delegation: Delegation
-
-
-@dataclass(frozen=True, slots=True)
-class Selected(Event):
-    """Raised by the slots when the intent gets a place in the next assembly slot."""
-
-    request_id: RequestId
-
-
-@dataclass(frozen=True, slots=True)
-class AssembleRequestSent(Event):
-    """Raised by the slots when that slot's request leaves."""
-
-    request_id: RequestId
-
-
-@dataclass(frozen=True, slots=True)
-class AssembleSuccess(Event):
-    """Raised by the slots when their answer has a signed transition for the intent; it takes so much of a message."""
-
-    number: DelegationNumber
-    transition: Transition
-    size_bytes: int
-    attesters: Attesters = NO_ATTESTERS
-
-
-@dataclass(frozen=True, slots=True)
-class AssembleRevertResponse(Event):
-    """Raised by the slots when the sender's domain found the intent invalid; the sender finalises it."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class AssembleParkResponse(Event):
-    """Raised by the slots when the sender's domain parked the intent; it leaves at once."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class AssembleErrorResponse(Event):
-    """Raised by the slots when the sender does not assemble the intent for us."""
-
-    code: ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class AssembleTimeout(Event):
-    """Raised by the slots when `assemble_timeout` has passed since the slot's first request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Endorsed(Event):
-    """Raised by the rounds when as many endorsers as the contract asks for have signed the round."""
-
-
-@dataclass(frozen=True, slots=True)
-class EndorsedRejected(Event):
-    """Raised by the rounds when so many endorsers refuse the transition that it cannot be endorsed.
-
-    It is not counted where states are kept for prepared transitions of others, or where endorsers lack states: the
-    intent itself was not refused. `refusals` are signed judgements of the leaf, by so many that it cannot be endorsed.
-    """
-
-    reason: str
-    is_counted: bool = True
-    refusals: tuple[EndorserSignature, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DependencyReady(Event):
-    """Raised by the coordinator when a transition that this one stands on is ready for dispatch, or dispatched."""
-
-
-@dataclass(frozen=True, slots=True)
-class DependencyAssembled(Event):
-    """Raised by the coordinator when an intent that this one waits for has been assembled."""
-
-    dependency: IntentId
-
-
-@dataclass(frozen=True, slots=True)
-class DependencyReverted(Event):
-    """Raised by the coordinator when an intent that this one stands on or waits for is dropped.
-
-    Those in `coming_back` will be assembled again; this one then waits for them.
-    """
-
-    dependency: IntentId
-    coming_back: frozenset[IntentId] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchConfirmed(Event):
-    """Raised by the permissions when the sender permits this very leaf."""
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchConfirmationRejected(Event):
-    """Raised by the permissions when the sender refuses permission."""
-
-    code: ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionWithheld(Event):
-    """Raised by the coordinator when its sender leaves requests for permission unanswered: nobody waits for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Issued(Event):
-    """Raised by the issuing when the sender's acknowledgement is durable, or the prepared transition has expired."""
-
-
-@dataclass(frozen=True, slots=True)
-class Collected(Event):
-    """Raised by the dispatching when the dispatch of the round is durable."""
-
-
-@dataclass(frozen=True, slots=True)
-class NonceAllocated(Event):
-    """Raised by the dispatching with the signer and nonce of the round's base-ledger transaction."""
-
-    signer: str
-    nonce: int
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted(Event):
-    """Raised by the submitter on every submission of the round to the chain."""
-
-    submission_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed(Event):
-    """Raised by our own chain index with the intent's outcome, success or not, in any state."""
-
-    outcome: LedgerOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class ConfirmationUndone(Event):
-    """Raised by our own chain index when a reorganisation takes an outcome back."""
-
-    leaf: Leaf
-
-
-@dataclass(frozen=True, slots=True)
-class RequestTimeoutInterval(Event):
-    """Raised by the coordinator when a request that the intent waits on has been sent again."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateTimeout(Event):
-    """Raised by a timer when the intent has waited in one state for `state_timeout`."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateTransition(Event):
-    """Raised by the transaction itself on every change of state: the new state's timer starts."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatInterval(Event):
-    """Raised by the coordinator with each heartbeat: what has ended has now been told."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValidityEnded(Event):
-    """Raised by the rounds when, in chain time, the version under way is valid no longer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Abandoned(Event):
-    """Raised by the coordinator when it no longer coordinates the intent: hand-over, or its sender is gone."""
+from rota.sequencer.held_intent import (
+    ASSEMBLED,
+    AWAITING_ASSEMBLY,
+    ENDED,
+    GONE,
+    HELD,
+    KNOWN,
+    ON_THE_WAY,
+    RECALLABLE,
+    SENT,
+    UNASSEMBLED,
+    UNDER_WAY,
+    HeldIntent,
+    State,
+)
+from rota.wire.messages import Delegation, EndorserSignature, ErrorCode, TransactionReverted
 
 
 def awaits_others(transaction: CoordinatorTransaction, event: Received) -> bool:
@@ -442,7 +242,7 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     if event.transition.is_empty:
         coordinator.empties.take(transaction.sender)
     is_hidden = transaction.is_external or transaction.is_apart or coordinator.signers.must_verify(transaction)
-    offers_states = not is_hidden and coordinator.quotas.may_offer(transaction)
+    offers_states = not is_hidden and coordinator.quotas.may_offer(transaction.sender, event.transition)
     coordinator.graph.place(event.transition, offers_states, transaction.sender)
     transaction.placed_at = coordinator.outcomes.count
     makers = coordinator.graph.dependencies(event.transition.leaf)
@@ -843,123 +643,15 @@ TABLE = Table(
 )
 
 
-class CoordinatorTransaction(Machine):
+class CoordinatorTransaction(HeldIntent):
     """One delegated intent."""
 
     table = TABLE
 
     def __init__(self, coordinator: CoordinatorBase, delegation: Delegation, order: int) -> None:
-        super().__init__()
-        self.coordinator = coordinator
-        self.order = order
-        self.awaits_assembly = False
-        self.was_assembled = False
-        self.intent = delegation.intent.as_delegated()
-        self.sender: NodeName = node_of(delegation.intent.sender)
-        self.number = delegation.number
-        self.is_voiding = delegation.is_voiding
-        self.revert_count = delegation.revert_count
         refused_before = coordinator.refused_before.pop(delegation.intent.id, 0)
-        self.refused_count = 0 if delegation.is_voiding else refused_before
-        self.request_count = 0
-        self.submission_count = 0
-        self.signer_and_nonce: tuple[str, int] | None = None
-        self.request_id: RequestId | None = None
-        self.transition: Transition | None = None
-        self.attesters = NO_ATTESTERS
-        self.size_bytes = 0
-        self.seen_by: dict[NodeName, None] = {}
-        self.round: Round | None = None
-        self.digest: Digest | None = None
-        # The round of that digest, to be shown to a successor.
-        self.endorsed: HandedRound | None = None
-        self.waits_for: tuple[IntentId, ...] = ()
-        self.not_before_ms = 0
-        self.unusable_count = 0
-        # What its sender is told when it is given up for the refusals of its last version.
-        self.refused: TransactionReverted | None = None
-        self.kept_away_count = 0
-        self.contended_count = 0
-        self.whole_revert_count = 0
-        # How many outcomes our index had noted when the version under way was placed, and what it stands on.
-        self.placed_at = 0
-        self.makers: tuple[tuple[IntentId, Leaf], ...] = ()
-        self.told_count = 0
-        # How often which endorser failed to judge the version under way: a fault of the endorser, or of the transition.
-        self.unjudged_by: dict[NodeName, int] = {}
-        self.reverted: TransactionReverted | None = None
-        self.goes_alone = False
-        self.is_apart = False
-        self.sends_states = False
-        self.is_counted = False
-        self.reason = ""
-        self.since_ms = coordinator.context.now_ms
-        self.history: list[tuple[int, Enum]] = []
-
-    def hold(self, transition: Transition, size_bytes: int, attesters: Attesters = NO_ATTESTERS) -> None:
-        """A version is under way; it counts against its sender's shares of memory and of assembled transitions."""
-        self.let_go()
-        self.transition, self.size_bytes, self.attesters = transition, size_bytes, attesters
-        self.coordinator.quotas.held_bytes.take(self.sender, size_bytes)
-        self.count_as_assembled(True)
-
-    def let_go(self) -> None:
-        """No version is under way."""
-        if self.transition is not None:
-            self.coordinator.quotas.held_bytes.give_back(self.sender, self.size_bytes)
-        self.transition, self.size_bytes, self.attesters = None, 0, NO_ATTESTERS
-        self.count_as_assembled(False)
-
-    def count_as_assembled(self, is_counted: bool) -> None:
-        """Whether its locks and states are in snapshots, of which its sender has a share."""
-        if is_counted and not self.is_counted:
-            self.coordinator.quotas.assembled.take(self.sender, 1)
-        elif self.is_counted and not is_counted:
-            self.coordinator.quotas.assembled.give_back(self.sender, 1)
-        self.is_counted = is_counted
-
-    @property
-    def made(self) -> Transition:
-        """The version that is under way."""
-        assert self.transition is not None, "only an assembled transaction has a transition"
-        return self.transition
-
-    @property
-    def leaf(self) -> Leaf:
-        """The leaf of the version that is under way."""
-        assert self.transition is not None, "only an assembled transaction has a leaf"
-        return self.transition.leaf
-
-    @property
-    def is_external(self) -> bool:
-        """The version under way is for its user to have committed; an empty one is dispatched like any other."""
-        version = self.transition
-        return self.intent.is_external and version is not None and not version.is_empty
-
-    @property
-    def is_unapproved(self) -> bool:
-        """Endorsers that its plan names have not approved the version under way."""
-        return bool(self.attesters.endorsers) and (self.round is None or self.round.is_approving)
-
-    @property
-    def is_assembled(self) -> bool:
-        """It has a version that is neither permitted nor prepared."""
-        return self.state in ASSEMBLED.states
-
-    @property
-    def is_at_its_last_refusal(self) -> bool:
-        """Another refusal ends it here."""
-        return self.refused_count + 1 >= self.coordinator.context.config.endorse_retry_max
-
-    @property
-    def is_gone(self) -> bool:
-        """It has ended here and only waits to be forgotten."""
-        return self.state in GONE.states
-
-    @property
-    def is_flush_point(self) -> bool:
-        """Past the point of no return and without an outcome (protocol §4.1)."""
-        return self.state in ON_THE_WAY
+        super().__init__(coordinator.context, coordinator.quotas, delegation, order, refused_before)
+        self.coordinator = coordinator
 
     def changed(self, previous: Enum) -> None:
         """Every change of state starts the new state's clock, is remembered, and is told to the coordinator."""

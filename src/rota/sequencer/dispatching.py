@@ -7,47 +7,31 @@ stay valid for the rest. A write that fails is tried again with backoff.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rota.machine.effects import DispatchRound
-from rota.machine.tables import Event
 from rota.model.types import FlushPoint, NodeName
-from rota.sequencer.coordinator_transaction import (
-    ON_THE_WAY,
-    Collected,
-    CoordinatorTransaction,
-    NonceAllocated,
-    State,
-    Submitted,
-)
+from rota.sequencer.coordinator_owner import OwningCoordinator
+from rota.sequencer.coordinator_transaction_events import Collected, NonceAllocated, Submitted
 from rota.sequencer.events import DispatchRetryDue, RoundDispatched, RoundDispatchFailed, RoundSubmitted
-from rota.sequencer.round import Phase, Round
+from rota.sequencer.held_intent import ON_THE_WAY, HeldIntent, Phase, Round, State
+from rota.sequencer.rounds import Rounds
 from rota.wire.messages import SubmittedIntent, TransactionDispatched
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 class Dispatching:
     """The dispatches of one coordinator."""
 
-    def __init__(self, coordinator: CoordinatorBase) -> None:
+    def __init__(self, coordinator: OwningCoordinator, rounds: Rounds) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
-        self.rounds = coordinator.rounds.rounds
-
-    def handle(self, event: Event) -> None:
-        """A write that failed is due again."""
-        assert isinstance(event, DispatchRetryDue), "the dispatches know their timers"
-        self.rounds[event.digest].phase = Phase.ENDORSED
-        self.coordinator.something_changed()
+        self._all = rounds
+        self.rounds = rounds.rounds
 
     def dispatch_ready(self) -> None:
         """Dispatch what is ready."""
         for opened in tuple(self.rounds.values()):
             self._dispatch_if_ready(opened)
 
-    def dependencies_ready(self, transaction: CoordinatorTransaction) -> bool:
+    def dependencies_ready(self, transaction: HeldIntent) -> bool:
         """All that it stands on is in its own round, or ready for dispatch, or another coordinator's dispatch."""
         for placed in self.coordinator.graph.dependencies(transaction.leaf):
             maker = self.coordinator.transactions.get(placed.intent)
@@ -57,7 +41,7 @@ class Dispatching:
                 return False
         return True
 
-    def dependencies_dispatched(self, transaction: CoordinatorTransaction) -> bool:
+    def dependencies_dispatched(self, transaction: HeldIntent) -> bool:
         """All that it stands on is on the chain, or on its way there by a dispatch that is durable."""
         makers = (
             self.coordinator.transactions.get(placed.intent)
@@ -66,7 +50,7 @@ class Dispatching:
         )
         return all(maker is None or maker.state in (State.DISPATCHED, State.SUBMITTED) for maker in makers)
 
-    def is_undispatched(self, transaction: CoordinatorTransaction) -> bool:
+    def is_undispatched(self, transaction: HeldIntent) -> bool:
         """Its round has not been given to the submitter."""
         return transaction.round is not None and transaction.round.phase is Phase.ENDORSED
 
@@ -97,7 +81,7 @@ class Dispatching:
         )
         opened.dispatch_attempts += 1
         due_ms = self.context.after(delay_ms)
-        self.context.timers.set(self, f"dispatch {opened.number}", due_ms, DispatchRetryDue(event.digest))
+        self.context.timers.set(self._all, f"dispatch {opened.number}", due_ms, DispatchRetryDue(event.digest))
 
     def take_submitted(self, event: RoundSubmitted) -> None:
         """The round's base-ledger transaction was sent to the chain."""
@@ -105,15 +89,11 @@ class Dispatching:
         if opened is None:
             return
         if event.submission_count == 1:
-            self.coordinator.rounds.gathering.note_submitted(opened.opened_at_ms)
+            self._all.gathering.note_submitted(opened.opened_at_ms)
         for transaction in tuple(opened.members.values()):
             transaction.handle(Submitted(event.submission_count))
 
-    def forget(self, opened: Round) -> None:
-        """The round is closed."""
-        self.context.timers.cancel(self, f"dispatch {opened.number}")
-
-    def flush_points(self) -> tuple[CoordinatorTransaction, ...]:
+    def flush_points(self) -> tuple[HeldIntent, ...]:
         """All that is past the point of no return and has no outcome."""
         return tuple(t for t in self.coordinator.transactions.values() if t.is_flush_point)
 
@@ -145,7 +125,7 @@ class Dispatching:
             )
         )
 
-    def _makers_are_dispatched(self, member: CoordinatorTransaction, opened: Round) -> bool:
+    def _makers_are_dispatched(self, member: HeldIntent, opened: Round) -> bool:
         for placed in self.coordinator.graph.dependencies(member.leaf):
             maker = self.coordinator.transactions.get(placed.intent)
             makers_round = maker.round if maker is not None else None
@@ -154,7 +134,7 @@ class Dispatching:
         return True
 
 
-def flush_point_of(transaction: CoordinatorTransaction) -> FlushPoint:
+def flush_point_of(transaction: HeldIntent) -> FlushPoint:
     """A flush point is (round digest, intent id): a skip of an older version does not count."""
     assert transaction.digest is not None, "a flush point was endorsed in a round"
     return FlushPoint(transaction.digest, transaction.intent.id)

@@ -9,15 +9,14 @@ dispatched, and its intents wait.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.calldata import AuthCost, gas_bound
 from rota.model.types import Mode, NodeName, Transition
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
+from rota.sequencer.context import Context
 
 WINDOW_MS: Final = 3_600_000
 SENDERS_MAX: Final = 1_024
@@ -32,9 +31,9 @@ class _Used:
 class GasAllowances:
     """What one coordinator has paid for each sender in the present hour."""
 
-    def __init__(self, coordinator: CoordinatorBase) -> None:
-        self.coordinator = coordinator
-        self.context = coordinator.context
+    def __init__(self, context: Context, look_again_at: Callable[[int], None]) -> None:
+        self.context = context
+        self._look_again_at = look_again_at
         self.most = self.context.config.sender_gas_max if self.context.contract.mode is Mode.STATIC else 0
         self.used: dict[NodeName, _Used] = {}
 
@@ -59,4 +58,4 @@ class GasAllowances:
             del self.used[next(iter(self.used))]
         used.gas += gas_bound((transition,), transition.valid_until_s, self._auth)
         if used.gas >= self.most:
-            self.coordinator.slots.look_again_at(used.until_ms)
+            self._look_again_at(used.until_ms)

@@ -17,18 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from rota.machine.effects import TransitionPrepared
 from rota.machine.tables import Event
 from rota.model.types import IntentId, KeptStates, Leaf, NodeName, Transition
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Issued, RequestTimeoutInterval, State
+from rota.sequencer.coordinator_owner import OwningCoordinator
+from rota.sequencer.coordinator_transaction_events import Issued, RequestTimeoutInterval
 from rota.sequencer.effects import PreparedAcknowledged
 from rota.sequencer.events import IssueRepeatDue
+from rota.sequencer.held_intent import HeldIntent, State
+from rota.sequencer.rounds import Rounds
 from rota.wire.messages import EndorserSignature, PreparedTransaction, PreparedTransactionAcknowledgement
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 @dataclass(slots=True)
@@ -42,8 +41,11 @@ class Open:
 class Issuing:
     """The prepared transitions of one coordinator that are on their way to their senders."""
 
-    def __init__(self, coordinator: CoordinatorBase, unacknowledged: Iterable[TransitionPrepared]) -> None:
+    def __init__(
+        self, coordinator: OwningCoordinator, rounds: Rounds, unacknowledged: Iterable[TransitionPrepared]
+    ) -> None:
         self.coordinator = coordinator
+        self.rounds = rounds
         self.context = coordinator.context
         self.kept = coordinator.kept
         self.open: dict[Leaf, Open] = {}
@@ -57,7 +59,7 @@ class Issuing:
         assert isinstance(event, IssueRepeatDue), "the issuing knows its events"
         self._send(event.leaf)
 
-    def prepare(self, transaction: CoordinatorTransaction) -> None:
+    def prepare(self, transaction: HeldIntent) -> None:
         """It leaves its round and the graph: from now on its states are kept for it."""
         opened = transaction.round
         assert opened is not None, "what is prepared was endorsed in a round"
@@ -70,7 +72,7 @@ class Issuing:
         self.coordinator.turns.take(transaction.sender, kept._replace(valid_until_s=until_s))
         if self._is_carried(transaction.made):
             self.coordinator.gas.charge(transaction.sender, transaction.made)
-        self.coordinator.rounds.settle(transaction)
+        self.rounds.settle(transaction)
         self.coordinator.graph.remove(transaction.leaf)
         transaction.count_as_assembled(False)
         record = TransitionPrepared(transaction.sender, prepared, transaction.intent.sender)
@@ -126,7 +128,7 @@ class Issuing:
         if transaction is not None:
             transaction.handle(Issued())
 
-    def _transaction(self, leaf: Leaf) -> CoordinatorTransaction | None:
+    def _transaction(self, leaf: Leaf) -> HeldIntent | None:
         """The transaction that waits for this acknowledgement, if it is still here."""
         open_ = self.open.get(leaf)
         found = self.coordinator.transactions.get(open_.record.prepared.transition.intent) if open_ else None

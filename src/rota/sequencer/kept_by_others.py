@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
 
-from rota.model.types import IntentId, KeptStates, Leaf, StateId, Transition
+from rota.model.types import Contract, IntentId, KeptStates, Leaf, StateId, Transition
 from rota.wire.messages import Refusal
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 def believed_of(
-    coordinator: CoordinatorBase, transition: Transition, refusals: Iterable[Refusal]
+    contract: Contract, may_be_kept: Callable[[KeptStates], bool], transition: Transition, refusals: Iterable[Refusal]
 ) -> tuple[KeptStates, ...]:
     """What is kept of the states that it spends or reads: possible, and named by so many that one is honest.
 
     Endorsers may have signed different versions of an intent: what counts is for which intent a state is kept.
     """
-    contract = coordinator.context.contract
     liars_max = min(contract.threshold - 1, len(contract.endorsers) - contract.threshold)
     references = frozenset((*transition.inputs, *transition.reads))
     bounds: dict[tuple[IntentId, StateId], list[int]] = {}
     named: Counter[KeptStates] = Counter()
     for refusal in refusals:
-        possible = [kept for kept in sorted(refusal.kept) if coordinator.may_be_kept(kept)]
+        possible = [kept for kept in sorted(refusal.kept) if may_be_kept(kept)]
         named.update({_version_of(kept) for kept in possible})
         latest = {(kept.intent, state): kept.valid_until_s for kept in possible for state in kept.inputs}
         for pair, until_s in latest.items():

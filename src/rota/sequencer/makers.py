@@ -11,14 +11,10 @@ coordinator dispatched is not ours to show: that one distributes it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from rota.model.types import Leaf, NodeName, Transition
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
 from rota.wire.sizes import fitting
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 class Maker(NamedTuple):
@@ -29,16 +25,10 @@ class Maker(NamedTuple):
     seen_by: dict[NodeName, None]
 
 
-def makers_of(coordinator: CoordinatorBase, members: list[CoordinatorTransaction]) -> dict[Leaf, Maker]:
-    """What of ours these members stand on, besides one another."""
-    inside = {member.leaf for member in members}
-    makers: dict[Leaf, Maker] = {}
-    for member in members:
-        for placed in coordinator.graph.dependencies(member.leaf):
-            maker = coordinator.transactions.get(placed.intent)
-            if maker is not None and placed.point is None and placed.leaf not in inside:
-                makers[placed.leaf] = Maker(maker.made, maker.size_bytes, maker.seen_by)
-    return makers
+class Shown(Protocol):
+    """What an endorser may have been shown."""
+
+    seen_by: dict[NodeName, None]
 
 
 class Showing:
@@ -59,14 +49,14 @@ class Showing:
         self.shown.setdefault(endorser, {}).update((maker.transition.leaf, None) for maker in chosen)
         return tuple(maker.transition.as_seen_by(endorser) for maker in chosen)
 
-    def note_seen(self, endorser: NodeName, members: Iterable[CoordinatorTransaction]) -> None:
+    def note_seen(self, endorser: NodeName, members: Iterable[Shown]) -> None:
         """What it is asked about, and what it is shown, it remembers."""
         for member in members:
             member.seen_by[endorser] = None
         for leaf in self.shown.get(endorser, ()):
             self.makers[leaf].seen_by[endorser] = None
 
-    def note_unseen(self, endorser: NodeName, members: Iterable[CoordinatorTransaction]) -> None:
+    def note_unseen(self, endorser: NodeName, members: Iterable[Shown]) -> None:
         """It has not looked at this round, or not at all of it."""
         for member in members:
             member.seen_by.pop(endorser, None)

@@ -12,20 +12,18 @@ them makes room.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from rota.machine.effects import LookUpVerifier, ReportVerifier
 from rota.machine.events import VerifierLookedUp
 from rota.machine.tables import Event
-from rota.model.types import Intent, NodeName, Party, RequestId, node_of
+from rota.model.types import Intent, IntentId, NodeName, Party, RequestId, node_of
+from rota.sequencer.context import Context
 from rota.sequencer.sender_events import VerifierRepeatDue
 from rota.sequencer.sender_transaction_events import PartyResolved
+from rota.sequencer.sent_intent import SentIntent
 from rota.wire.messages import VerifierRequest, VerifierResponse
-
-if TYPE_CHECKING:
-    from rota.sequencer.sender_base import SenderBase
-    from rota.sequencer.sender_transaction import SenderTransaction
-
 
 VERIFIERS_KEPT_MAX: Final = 10_000
 VERIFIERS_WANTED_MAX: Final = 4_096
@@ -44,9 +42,9 @@ class Want(NamedTuple):
 class Parties:
     """The verifiers that this node knows, and those that it asks for."""
 
-    def __init__(self, sender: SenderBase) -> None:
-        self.sender = sender
-        self.context = sender.context
+    def __init__(self, context: Context, transactions: Mapping[IntentId, SentIntent]) -> None:
+        self.context = context
+        self.transactions = transactions
         self.verifiers: dict[Party, str] = {}
         self.resolving: dict[Party, RequestId] = {}
         # Those that intents of our own need, and those that are wanted, by their nodes.
@@ -107,7 +105,7 @@ class Parties:
                 del self.verifiers[next(iter(self.verifiers))]
         if self._is_no_longer_wanted(response.party):
             self._report(response.party, response.verifier, response.announced)
-        for transaction in tuple(self.sender.transactions.values()):
+        for transaction in tuple(self.transactions.values()):
             if response.party in transaction.unresolved:
                 transaction.note_party(response.party, response.verifier)
                 transaction.handle(PartyResolved(response.party, response.verifier))
@@ -127,7 +125,7 @@ class Parties:
         response = VerifierResponse(found.request_id, found.party, found.verifier, found.announced)
         self.context.send(found.peer, response)
 
-    def resolve_for(self, transaction: SenderTransaction) -> None:
+    def resolve_for(self, transaction: SentIntent) -> None:
         """Ask for those parties of an intent that are not known, and are not being asked for."""
         transaction.unresolved = {party: None for party in transaction.unresolved if party not in self.verifiers}
         for party in transaction.unresolved:

@@ -11,26 +11,19 @@ it expires. The new version is skipped then, which is contention and is not coun
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rota.machine.tables import Event
 from rota.model.types import IntentId, NodeName, RequestId
-from rota.sequencer.coordinator_transaction import (
-    CoordinatorTransaction,
-    DispatchConfirmationRejected,
-    DispatchConfirmed,
-)
+from rota.sequencer.coordinator_owner import OwningCoordinator
+from rota.sequencer.coordinator_transaction_events import DispatchConfirmationRejected, DispatchConfirmed
 from rota.sequencer.events import PermissionRepeatDue
-from rota.sequencer.round import Round
+from rota.sequencer.held_intent import HeldIntent, Round
 from rota.wire.messages import (
     DispatchConfirmationError,
     DispatchConfirmationRequest,
     DispatchConfirmationResponse,
     DispatchItem,
 )
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 @dataclass(slots=True)
@@ -46,10 +39,10 @@ class Permission:
 class Permissions:
     """What one coordinator asks the senders of its rounds."""
 
-    def __init__(self, coordinator: CoordinatorBase) -> None:
+    def __init__(self, coordinator: OwningCoordinator) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
-        self.to_confirm: list[CoordinatorTransaction] = []
+        self.to_confirm: list[HeldIntent] = []
         self.open: dict[RequestId, Permission] = {}
 
     def handle(self, event: Event) -> None:
@@ -62,11 +55,11 @@ class Permissions:
             self._send(permission, again=True)
         self.coordinator.something_changed()
 
-    def await_answer(self, transaction: CoordinatorTransaction) -> None:
+    def await_answer(self, transaction: HeldIntent) -> None:
         """Endorsed, and nothing that it stands on is in the way."""
         self.to_confirm.append(transaction)
 
-    def ask_with_states(self, transaction: CoordinatorTransaction) -> None:
+    def ask_with_states(self, transaction: HeldIntent) -> None:
         """Its sender lost the states in a restart: the next request carries them."""
         transaction.sends_states = True
         self.to_confirm.append(transaction)
@@ -115,7 +108,7 @@ class Permissions:
             self.open[permission.request_id] = permission
             self._send(permission)
 
-    def forget(self, transaction: CoordinatorTransaction, opened: Round | None) -> None:
+    def forget(self, transaction: HeldIntent, opened: Round | None) -> None:
         """It leaves its round, or has its outcome: nobody is asked for it any more."""
         if transaction in self.to_confirm:
             self.to_confirm.remove(transaction)
@@ -156,7 +149,7 @@ class Permissions:
             self.context.timers.cancel(self, f"permission {permission.request_id}")
 
 
-def _dispatch_item(member: CoordinatorTransaction) -> DispatchItem:
+def _dispatch_item(member: HeldIntent) -> DispatchItem:
     transition = member.made
     return DispatchItem(
         member.intent.id,

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from rota.model.types import NodeName, Transition
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
-from rota.sequencer.graph import SNAPSHOT_STATES_MAX
+from rota.sequencer.context import Context
+from rota.sequencer.graph import SNAPSHOT_STATES_MAX, Graph
 from rota.sequencer.kept import SNAPSHOT_LOCKS_MAX
 from rota.sequencer.shares import Shares
 from rota.wire.sizes import state_bytes
@@ -26,16 +25,13 @@ from rota.wire.sizes import state_bytes
 # Transitions to choose from, beyond those that rounds under way hold.
 ASSEMBLED_SPARE = 768
 
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
-
 
 class Quotas:
     """What the senders of one coordinator hold, and what they may still take."""
 
-    def __init__(self, coordinator: CoordinatorBase) -> None:
-        self.coordinator = coordinator
-        self.context = coordinator.context
+    def __init__(self, context: Context, graph: Graph) -> None:
+        self.context = context
+        self.graph = graph
         self.places = self._shares()
         self.held_bytes = self._shares()
         self.assembled = self._shares()
@@ -58,15 +54,15 @@ class Quotas:
         """For one more transition: in memory, and among the locks that a snapshot tells."""
         if not self.held_bytes.has_room(sender, size_bytes, self.context.config.held_bytes_max):
             return False
-        count, graph = len(transition.inputs), self.coordinator.graph
+        count, graph = len(transition.inputs), self.graph
         if graph.lock_count + count <= SNAPSHOT_LOCKS_MAX // 2:
             return True
         locks = self._shares({each: placings.inputs for each, placings in graph.senders.items()})
         return locks.has_room(sender, count, SNAPSHOT_LOCKS_MAX)
 
-    def may_offer(self, transaction: CoordinatorTransaction) -> bool:
+    def may_offer(self, sender: NodeName, transition: Transition) -> bool:
         """There is room for its states among those that a snapshot tells."""
-        sender, outputs, graph = transaction.sender, transaction.made.outputs, self.coordinator.graph
+        outputs, graph = transition.outputs, self.graph
         most = self.context.config.message_bytes_max
         count, size_bytes = len(outputs), sum(map(state_bytes, outputs))
         if graph.fits_half(count, size_bytes, most):
@@ -83,7 +79,7 @@ class Quotas:
             shares.take(sender, held[sender])
         return shares
 
-    def show(self, transaction: CoordinatorTransaction) -> None:
+    def show(self, sender: NodeName, transition: Transition) -> None:
         """It was hidden and is dispatched: others may build on it, if there is room for its states."""
-        if self.may_offer(transaction):
-            self.coordinator.graph.show(transaction.made)
+        if self.may_offer(sender, transition):
+            self.graph.show(transition)

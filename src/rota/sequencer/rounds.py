@@ -16,31 +16,33 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.machine.tables import Event
 from rota.model.digests import approval_digest, refusal_digest, round_digest
 from rota.model.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Endorsed, EndorsedRejected, ValidityEnded
+from rota.sequencer.coordinator_owner import OwningCoordinator
+from rota.sequencer.coordinator_transaction_events import Endorsed, EndorsedRejected, ValidityEnded
 from rota.sequencer.effects import Signed, VerifyEndorsement, VerifyEndorsers
-from rota.sequencer.events import EndorsementVerified, EndorsersVerified, RoundRepeatDue
+from rota.sequencer.events import DispatchRetryDue, EndorsementVerified, EndorsersVerified, RoundRepeatDue
 from rota.sequencer.gathering import Gathering
 from rota.sequencer.handover import handed_round
+from rota.sequencer.held_intent import Doubted, HeldIntent, Lack, Phase, Round
 from rota.sequencer.kept_by_others import believed_of, names_any
-from rota.sequencer.makers import Showing, makers_of
+from rota.sequencer.makers import Showing
+from rota.sequencer.permissions import Permissions
 from rota.sequencer.round import (
     STUCK_ROUNDS_MAX,
-    Doubted,
-    Lack,
-    Phase,
-    Round,
     attesters_of,
     kind_of,
     leaves_named,
+    makers_of,
     members_of_next_round,
     stuck_rounds,
     unsigned,
 )
+from rota.sequencer.signers import Signers
+from rota.sequencer.slots import Slots
 from rota.sequencer.verifications import Verifications
 from rota.wire.messages import (
     EndorsementError,
@@ -51,9 +53,6 @@ from rota.wire.messages import (
     Rejection,
 )
 
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
-
 # So often endorsers are asked before an intent is given up without the refusals that its sender would believe.
 EVIDENCE_ASKS_MAX: Final = 3
 # An endorser that says so many times in a row, a request apart, that it lacks a state, does not find it either.
@@ -63,11 +62,14 @@ LACKS_MAX: Final = 2
 class Rounds:
     """The rounds of one coordinator; they are opened only while it is Active."""
 
-    def __init__(self, coordinator: CoordinatorBase) -> None:
+    def __init__(self, coordinator: OwningCoordinator, slots: Slots, permissions: Permissions) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
-        self.unrounded: list[CoordinatorTransaction] = []
-        self.apart: list[CoordinatorTransaction] = []
+        self.slots = slots
+        self.permissions = permissions
+        self.signers = Signers(coordinator, self.join, self.set_apart)
+        self.unrounded: list[HeldIntent] = []
+        self.apart: list[HeldIntent] = []
         self.filled_by: dict[NodeName, None] = {}
         self.rounds: dict[Digest, Round] = {}
         self.round_by_request: dict[RequestId, Round] = {}
@@ -76,9 +78,13 @@ class Rounds:
         self.verifications = Verifications(self.context)
 
     def handle(self, event: Event) -> None:
-        """Some endorsers have not answered."""
-        assert isinstance(event, RoundRepeatDue), "the rounds know their timers"
+        """Some endorsers have not answered, or a dispatch that failed is due again."""
+        assert isinstance(event, RoundRepeatDue | DispatchRetryDue), "the rounds know their timers"
         opened = self.rounds[event.digest]
+        if isinstance(event, DispatchRetryDue):
+            opened.phase = Phase.ENDORSED
+            self.coordinator.something_changed()
+            return
         if opened.is_approving:
             self.coordinator.unapproved.note(next(iter(opened.members.values())).sender)
         self._weigh_refusals(opened)
@@ -97,30 +103,30 @@ class Rounds:
             if valid_until_s < self.context.chain_time_s:
                 transaction.handle(ValidityEnded())
 
-    def await_round(self, transaction: CoordinatorTransaction) -> None:
+    def await_round(self, transaction: HeldIntent) -> None:
         """Assembled: it goes with the next round that opens, when its signature needs no verification any more."""
-        if self.coordinator.signers.must_verify(transaction):
-            self.coordinator.signers.hold(transaction)
+        if self.signers.must_verify(transaction):
+            self.signers.hold(transaction)
             return
         (self.apart if transaction.is_apart else self.unrounded).append(transaction)
 
-    def join(self, transaction: CoordinatorTransaction) -> None:
+    def join(self, transaction: HeldIntent) -> None:
         """Its party signed it: it goes with the next round, and others may build on it."""
         self._queue((transaction,))
         if not transaction.is_external:
-            self.coordinator.quotas.show(transaction)
+            self.coordinator.quotas.show(transaction.sender, transaction.made)
 
-    def leave(self, transaction: CoordinatorTransaction) -> None:
+    def leave(self, transaction: HeldIntent) -> None:
         """Given up: it goes from its round, and nothing may be built on its states."""
-        self.coordinator.slots.refuse_states_of(transaction.leaf)
+        self.slots.refuse_states_of(transaction.leaf)
         self.settle(transaction)
 
-    def set_apart(self, transaction: CoordinatorTransaction) -> None:
+    def set_apart(self, transaction: HeldIntent) -> None:
         """It is not endorsed yet, and shares no round with other senders: nothing of theirs is to stand on it."""
         if transaction.is_apart or transaction.transition is None:
             return
         opened, transaction.is_apart = transaction.round, True
-        self.coordinator.slots.refuse_states_of(transaction.leaf)
+        self.slots.refuse_states_of(transaction.leaf)
         self.coordinator.reset_users_of(transaction.leaf, frozenset())
         self.coordinator.graph.hide(transaction.leaf)
         if opened is None:
@@ -131,10 +137,10 @@ class Rounds:
             self._ask_anew(opened)
         self.coordinator.something_changed()
 
-    def settle(self, transaction: CoordinatorTransaction) -> None:
+    def settle(self, transaction: HeldIntent) -> None:
         """It has its outcome, or was given up: its round no longer waits for it."""
         opened, transaction.round = transaction.round, None
-        self.coordinator.permissions.forget(transaction, opened)
+        self.permissions.forget(transaction, opened)
         if opened is None:
             self._unqueue(transaction)
             return
@@ -145,9 +151,9 @@ class Rounds:
             self._ask_anew(opened)
         self.coordinator.something_changed()
 
-    def _unqueue(self, transaction: CoordinatorTransaction) -> None:
+    def _unqueue(self, transaction: HeldIntent) -> None:
         """It awaits no round any more, and no verification."""
-        self.coordinator.signers.drop(transaction)
+        self.signers.drop(transaction)
         for queue in (self.unrounded, self.apart):
             if transaction in queue:
                 queue.remove(transaction)
@@ -302,7 +308,7 @@ class Rounds:
         for member in members if not naming else ():
             self.set_apart(member)
 
-    def _separate_within(self, opened: Round, naming: list[CoordinatorTransaction]) -> None:
+    def _separate_within(self, opened: Round, naming: list[HeldIntent]) -> None:
         """In a round of one sender they go alone; one that is alone is assembled again, and later each time."""
         assert opened.apart is not None, "the round has one sender"
         self.coordinator.probation.note_fault(opened.apart)
@@ -324,8 +330,8 @@ class Rounds:
     def open_rounds(self) -> None:
         """Everything that is assembled and has gathered goes, up to `round_max`, while not too many are under way."""
         config = self.context.config
-        if self.coordinator.signers.unasked:
-            self.coordinator.signers.ask()
+        if self.signers.unasked:
+            self.signers.ask()
         while (
             self.unrounded
             and self._endorsing_count() < config.rounds_open_max
@@ -343,13 +349,13 @@ class Rounds:
         if self.apart:
             self._open_rounds_apart()
 
-    def _whose_turn_it_is(self) -> list[CoordinatorTransaction]:
+    def _whose_turn_it_is(self) -> list[HeldIntent]:
         """All that await a round, but for senders that have filled one lately, and what stands on theirs.
 
         A few transitions may take all the gas of a round: who filled one gets the next when nobody else is left.
         """
         skipped: set[Leaf] = set()
-        waiting: list[CoordinatorTransaction] = []
+        waiting: list[HeldIntent] = []
         for transaction in self.unrounded if self.filled_by else ():
             if transaction.sender in self.filled_by or not skipped.isdisjoint(leaves_named(transaction)):
                 skipped.add(transaction.leaf)
@@ -359,7 +365,7 @@ class Rounds:
             self.filled_by.clear()
         return waiting or self.unrounded
 
-    def _note_filled(self, taken: list[CoordinatorTransaction], waiting: list[CoordinatorTransaction]) -> None:
+    def _note_filled(self, taken: list[HeldIntent], waiting: list[HeldIntent]) -> None:
         """One sender has a round to itself, and others wait."""
         sender = taken[0].sender
         if len(taken) < len(waiting) and all(transaction.sender == sender for transaction in taken):
@@ -373,7 +379,7 @@ class Rounds:
                     break
                 self._open_round(taken[:1] if self.coordinator.probation.is_doubted(sender) else taken, sender)
 
-    def must_ride_apart(self, transaction: CoordinatorTransaction) -> bool:
+    def must_ride_apart(self, transaction: HeldIntent) -> bool:
         """Its sender is on probation, or brings a short bound, or it stands on what is apart and not dispatched.
 
         Or its plan names endorsers, which may take their time to approve it.
@@ -413,7 +419,7 @@ class Rounds:
             return False
         return len(self.rounds) - len(own) - len(others) + self._restored_count() < self.all_max
 
-    def _waiting_apart(self, sender: NodeName) -> list[CoordinatorTransaction]:
+    def _waiting_apart(self, sender: NodeName) -> list[HeldIntent]:
         """The transitions of this sender that await a round of its own, but for plans of rounds that are stuck."""
         own, _ = stuck_rounds(self.context, self.rounds.values(), sender)
         stuck = {opened.required for opened in own}
@@ -433,7 +439,7 @@ class Rounds:
             for opened in self.rounds.values()
         )
 
-    def _open_round(self, taken: list[CoordinatorTransaction], apart: NodeName | None = None) -> None:
+    def _open_round(self, taken: list[HeldIntent], apart: NodeName | None = None) -> None:
         members = {transaction.intent.id: transaction for transaction in taken}
         if apart is None:
             self.unrounded = [waiting for waiting in self.unrounded if waiting.intent.id not in members]
@@ -521,7 +527,7 @@ class Rounds:
         endorsed = handed_round(opened.leaves, opened.valid_until_s, opened.signatures.items())
         for transaction in tuple(opened.members.values()):
             transaction.endorsed = endorsed
-            self.coordinator.signers.note_endorsed(transaction.sender)
+            self.signers.note_endorsed(transaction.sender)
             transaction.handle(Endorsed())
         self.coordinator.something_changed()
 
@@ -543,12 +549,12 @@ class Rounds:
         for transaction, found in rejected:
             self._reject(opened, transaction, found)
 
-    def _reject(self, opened: Round, transaction: CoordinatorTransaction, refusals: dict[NodeName, Refusal]) -> None:
+    def _reject(self, opened: Round, transaction: HeldIntent, refusals: dict[NodeName, Refusal]) -> None:
         """It leaves. Where states are kept for others nothing is wrong with it: those states are locked from now on."""
         if transaction.transition is None:
             return  # What it stood on was refused too, and has taken it along.
         spare, made = opened.spare(self.context.contract), transaction.made
-        kept = believed_of(self.coordinator, made, refusals.values())
+        kept = believed_of(self.context.contract, self.coordinator.may_be_kept, made, refusals.values())
         is_counted = sum(not names_any(kept, refusal) for refusal in refusals.values()) > spare
         judged = {endorser: refusal for endorser, refusal in refusals.items() if refusal.signature}
         evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
@@ -578,7 +584,7 @@ class Rounds:
         self._close_round(opened)
         self._queue(members)
 
-    def _queue(self, some: Iterable[CoordinatorTransaction]) -> None:
+    def _queue(self, some: Iterable[HeldIntent]) -> None:
         """They await a round again, in the order of assembly, in which both queues always are.
 
         Each is put in its place: thousands may come back one by one, when their sender is put on probation.
@@ -592,5 +598,5 @@ class Rounds:
         del self.rounds[opened.digest]
         self._forget_requests(opened)
         self.context.timers.cancel(self, f"round {opened.number}")
-        self.coordinator.dispatching.forget(opened)
+        self.context.timers.cancel(self, f"dispatch {opened.number}")
         self.gathering.note_closed(opened.number)

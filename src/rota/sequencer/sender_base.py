@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.machine.effects import IntentAccepted, ReplyToUser
 from rota.machine.events import IntentSubmitted
@@ -21,6 +21,7 @@ from rota.model.consistency import Consistent
 from rota.model.digests import refusal_digest
 from rota.model.types import (
     NEVER_HEARD,
+    AwaitedLeaf,
     Dependency,
     HeartbeatNumber,
     IntentId,
@@ -32,6 +33,7 @@ from rota.model.types import (
 )
 from rota.sequencer.assembly import Assembly
 from rota.sequencer.context import Context
+from rota.sequencer.coordinator_base import CoordinatorBase
 from rota.sequencer.effects import Signed, VerifyEndorsers
 from rota.sequencer.events import EndorsersVerified
 from rota.sequencer.external_issue import HeldPrepared
@@ -46,7 +48,7 @@ from rota.sequencer.sender_events import (
     TransactionConfirmed,
     TransactionCreated,
 )
-from rota.sequencer.sender_transaction import DELEGATED, PERMITTED, UNDER_WAY, SenderTransaction
+from rota.sequencer.sender_transaction import DELEGATED, PERMITTED, UNDER_WAY, WAITING, SenderTransaction
 from rota.sequencer.sender_transaction import State as TransactionState
 from rota.sequencer.sender_transaction_events import (
     ConfirmationFinal,
@@ -68,6 +70,7 @@ from rota.sequencer.sender_transaction_events import (
 )
 from rota.sequencer.sent_intent import HeldRefusals, Restored
 from rota.sequencer.turns import longest_rest_s
+from rota.sequencer.versions import must_wait_to_sign
 from rota.wire.messages import (
     CoordinatorState,
     DispatchConfirmationError,
@@ -80,9 +83,6 @@ from rota.wire.messages import (
     SubmittedIntent,
     TransactionReverted,
 )
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
 
 LEAVING = (CoordinatorState.FLUSH, CoordinatorState.CLOSING)
 
@@ -150,9 +150,11 @@ class SenderBase(Machine):
         self.end_posted = False
         self.why_waiting = ""
         self.dispatch_answers: dict[tuple[NodeName, RequestId], DispatchAnswer] = {}
-        self.assembly = Assembly(self)
         self.pacing = Pacing(context)
-        self.parties = Parties(self)
+        self.assembly = Assembly(
+            context, observer, self.pacing, coordinator.kept, self.transactions, self.refusal_to_assemble
+        )
+        self.parties = Parties(context, self.transactions)
         observer.has_intents_of_ours = self.has_intents_at
 
     def has_intents_at(self, node: NodeName) -> bool:
@@ -203,7 +205,29 @@ class SenderBase(Machine):
             # Counted exactly when progress is looked at; until then what is new must not slow the delegate's pace.
             self.progress.note_held_back(self.progress.held_back_count + 1)
 
+    def shows_states_of(self, dependency: Dependency) -> bool:
+        """A coordinator shows its states to a dependent of it: it is with the same one, or on the chain."""
+        other = None if isinstance(dependency, AwaitedLeaf) else self.transactions.get(dependency)
+        if other is None or other.is_ending or other.intent.is_external:
+            return False
+        return other.is_confirmed or (other.is_assembled and other.delegate == self.delegate)
+
     # From the coordinator.
+
+    def refusal_to_assemble(self, peer: NodeName, intent: IntentId) -> ErrorCode | None:
+        """Why this coordinator may not have this intent assembled, or nothing when it may."""
+        transaction = self.transactions.get(intent)
+        if transaction is None:
+            return ErrorCode.UNKNOWN_INTENT
+        if transaction.is_ended:
+            return ErrorCode.FINAL_INTENT
+        if transaction.state is TransactionState.ENDING:
+            return ErrorCode.CANCELLED
+        transaction.forget_expired_versions()
+        if must_wait_to_sign(transaction, self.final_time_s):
+            return ErrorCode.FAILED
+        is_with_peer = transaction.delegate == peer and transaction.state not in WAITING
+        return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
 
     def take_permission_request(self, peer: NodeName, request: DispatchConfirmationRequest) -> None:
         """May these leaves be dispatched? Each intent answers for itself; the answers travel together."""

@@ -21,7 +21,6 @@ No answer, receipt or report leaves before the records of its step and of all ea
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rota.machine.effects import IntentFinalised, ReplyToUser, ReportReceipt
 from rota.machine.pacing import Pacing
@@ -41,6 +40,7 @@ from rota.sequencer.effects import (
 from rota.sequencer.events import FailureJudged
 from rota.sequencer.external_issue import ExternalIssue
 from rota.sequencer.id_inquiry import IdInquiry, InquiryDue
+from rota.sequencer.sender_owner import OwningSender
 from rota.sequencer.sender_transaction_events import (
     AssembleAndSignSuccess,
     Assembled,
@@ -87,9 +87,6 @@ from rota.sequencer.sent_intent import (
 from rota.sequencer.versions import may_be_pipelined, must_wait_to_sign
 from rota.sequencer.voiding import EndingBegun, Voiding
 from rota.wire.messages import AssemblyOutcome, AssemblyResult, ErrorCode
-
-if TYPE_CHECKING:
-    from rota.sequencer.sender_base import SenderBase
 
 
 class State(Enum):
@@ -850,7 +847,7 @@ class SenderTransaction(SentIntent):
 
     table = TABLE
 
-    def __init__(self, sender: SenderBase, restored: Restored, is_new: bool) -> None:
+    def __init__(self, sender: OwningSender[SenderTransaction], restored: Restored, is_new: bool) -> None:
         super().__init__(sender.context, restored, is_new, sender.latest_chain_time_s)
         self.sender = sender
         # The machine that takes its events: itself, or one in front of it.
@@ -880,7 +877,7 @@ class SenderTransaction(SentIntent):
     @property
     def needs_more_time(self) -> bool:
         """It has to wait for its turn, to be signed, or for endorsers that its plan names to approve it."""
-        return self.may_wait_for_its_turn or must_wait_to_sign(self) or self.awaits_approval
+        return self.may_wait_for_its_turn or must_wait_to_sign(self, self.sender.final_time_s) or self.awaits_approval
 
     @property
     def may_wait_for_its_turn(self) -> bool:
@@ -916,7 +913,7 @@ class SenderTransaction(SentIntent):
 
     @property
     def _may_go(self) -> bool:
-        return not self.unresolved and (not self.unmet or may_be_pipelined(self))
+        return not self.unresolved and (not self.unmet or may_be_pipelined(self, self.sender.shows_states_of))
 
     @property
     def is_undispatched(self) -> bool:

@@ -14,16 +14,15 @@ without endorsers, are not verified here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from rota.machine.tables import Event
 from rota.model.types import Leaf, NodeName, RequestId
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_owner import OwningCoordinator
 from rota.sequencer.effects import VerifyParties
 from rota.sequencer.events import PartiesVerified, VerificationOverdue
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
+from rota.sequencer.held_intent import HeldIntent
 
 ENDORSED_ENOUGH: Final = 8
 SENDERS_MAX: Final = 1_024
@@ -34,32 +33,39 @@ Kept = TypeVar("Kept")
 class Signers:
     """The transitions of one coordinator that await the verification of their signature, and who needs none."""
 
-    def __init__(self, coordinator: CoordinatorBase) -> None:
+    def __init__(
+        self,
+        coordinator: OwningCoordinator,
+        join: Callable[[HeldIntent], None],
+        set_apart: Callable[[HeldIntent], None],
+    ) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
+        self._join = join
+        self._set_apart = set_apart
         self.endorsed: dict[NodeName, int] = {}
         self.forgers: dict[NodeName, None] = {}
-        self.waiting: dict[Leaf, CoordinatorTransaction] = {}
+        self.waiting: dict[Leaf, HeldIntent] = {}
         self.asked: dict[RequestId, tuple[Leaf, ...]] = {}
-        self.unasked: dict[Leaf, CoordinatorTransaction] = {}
+        self.unasked: dict[Leaf, HeldIntent] = {}
 
     def handle(self, event: Event) -> None:
         """The verifier of a party was not found in time."""
         assert isinstance(event, VerificationOverdue), "the signers know their timers"
         self.take_verified(PartiesVerified(event.request_id, (), self.asked.get(event.request_id, ())))
 
-    def must_verify(self, transaction: CoordinatorTransaction) -> bool:
+    def must_verify(self, transaction: HeldIntent) -> bool:
         """Its sender is new here, or brought a false signature, or was at fault lately."""
         sender = transaction.sender
         if transaction.is_apart or sender == self.context.node or not self.context.contract.threshold:
             return False
         return sender in self.forgers or self.endorsed.get(sender, 0) < ENDORSED_ENOUGH
 
-    def hold(self, transaction: CoordinatorTransaction) -> None:
+    def hold(self, transaction: HeldIntent) -> None:
         """It joins no round before its signature is verified."""
         self.waiting[transaction.leaf] = self.unasked[transaction.leaf] = transaction
 
-    def drop(self, transaction: CoordinatorTransaction) -> None:
+    def drop(self, transaction: HeldIntent) -> None:
         """It does not wait any more, if it did."""
         if self.waiting:
             self.waiting.pop(transaction.leaf, None)
@@ -90,10 +96,10 @@ class Signers:
                 self._remember(self.forgers, transaction.sender, None)
                 self.coordinator.isolate(transaction.sender)
             elif leaf in event.unknown:
-                self.coordinator.rounds.set_apart(transaction)
+                self._set_apart(transaction)
             else:
                 self.drop(transaction)
-                self.coordinator.rounds.join(transaction)
+                self._join(transaction)
         self.coordinator.something_changed()
 
     def note_endorsed(self, sender: NodeName) -> None:

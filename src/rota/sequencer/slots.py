@@ -12,24 +12,23 @@ from __future__ import annotations
 
 from bisect import insort
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from rota.machine.tables import Event
 from rota.model.types import IntentId, Leaf, Mode, NodeName, RequestId, Transition
 from rota.sequencer.admission import is_admissible
 from rota.sequencer.attestation import flaw_of_attesters
-from rota.sequencer.coordinator_transaction import (
-    UNASSEMBLED,
+from rota.sequencer.coordinator_owner import OwningCoordinator
+from rota.sequencer.coordinator_transaction_events import (
     AssembleErrorResponse,
     AssembleParkResponse,
     AssembleRequestSent,
     AssembleRevertResponse,
     AssembleSuccess,
     AssembleTimeout,
-    CoordinatorTransaction,
     Selected,
 )
 from rota.sequencer.events import LookAgain, SlotRepeatDue, SlotTimedOut
+from rota.sequencer.held_intent import UNASSEMBLED, HeldIntent
 from rota.wire.messages import (
     AssembleError,
     AssembleRequest,
@@ -39,10 +38,6 @@ from rota.wire.messages import (
     ErrorCode,
 )
 from rota.wire.sizes import planned_bytes
-
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator_base import CoordinatorBase
-
 
 MANY = 1_000_000
 
@@ -63,7 +58,7 @@ class Slot:
 class Slots:
     """The assembly of one coordinator; slots are selected only while it is Active."""
 
-    def __init__(self, coordinator: CoordinatorBase) -> None:
+    def __init__(self, coordinator: OwningCoordinator) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.slot: Slot | None = None
@@ -85,14 +80,14 @@ class Slots:
                 assert isinstance(event, LookAgain), "the slots know their timers"
         self.coordinator.something_changed()
 
-    def await_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
+    def await_assembly(self, transaction: HeldIntent, order: int) -> None:
         """Queue for a slot, in the order of delegation."""
         queue = self.awaiting.setdefault(transaction.sender, [])
         insort(queue, (order, transaction.intent.id))
         if transaction.sender not in self.turns:
             self.turns.append(transaction.sender)
 
-    def stop_awaiting_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
+    def stop_awaiting_assembly(self, transaction: HeldIntent, order: int) -> None:
         """Assembled, or gone."""
         queue = self.awaiting[transaction.sender]
         queue.remove((order, transaction.intent.id))
@@ -205,14 +200,14 @@ class Slots:
             if self.sizes[slot.sender] >= self.context.config.assembly_slot_max:
                 del self.sizes[slot.sender]
 
-    def _choose(self, sender: NodeName) -> list[CoordinatorTransaction]:
+    def _choose(self, sender: NodeName) -> list[HeldIntent]:
         """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
         coordinator = self.coordinator
         is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms or coordinator.probation.is_paused(sender)
         has_turn = not is_paused and coordinator.quotas.may_assemble(sender) and not coordinator.gas.is_used_up(sender)
         if not has_turn or not coordinator.observer.is_reachable(sender):
             return []
-        chosen: dict[IntentId, CoordinatorTransaction] = {}
+        chosen: dict[IntentId, HeldIntent] = {}
         for _, intent in self.awaiting[sender]:
             transaction = self.coordinator.transactions[intent]
             is_free = transaction.state in UNASSEMBLED.states and transaction.not_before_ms <= self.context.now_ms
@@ -228,7 +223,7 @@ class Slots:
         under_way = ((leaf, transactions.get(each.intent)) for leaf, each in placed.items())
         return [leaf for leaf, transaction in under_way if transaction is None or node not in transaction.seen_by]
 
-    def _request_assembly(self, sender: NodeName, chosen: list[CoordinatorTransaction]) -> None:
+    def _request_assembly(self, sender: NodeName, chosen: list[HeldIntent]) -> None:
         request_id = self.context.next_id()
         intents = tuple(transaction.intent.id for transaction in chosen)
         self.coordinator.give_up_foreign(intents)
@@ -274,7 +269,7 @@ class Slots:
     def _is_current(self, peer: NodeName, request_id: RequestId) -> bool:
         return self.slot is not None and self.slot.sender == peer and self.slot.request.request_id == request_id
 
-    def _answered(self, intent: IntentId) -> CoordinatorTransaction | None:
+    def _answered(self, intent: IntentId) -> HeldIntent | None:
         """The transaction of an intent of the slot that was unanswered until now."""
         assert self.slot is not None
         if intent not in self.slot.unanswered:
@@ -282,7 +277,7 @@ class Slots:
         del self.slot.unanswered[intent]
         return self.coordinator.transactions[intent]
 
-    def _event_of(self, result: AssemblyResult, size_bytes: int, transaction: CoordinatorTransaction) -> Event:
+    def _event_of(self, result: AssemblyResult, size_bytes: int, transaction: HeldIntent) -> Event:
         """What one result of a slot tells its transaction; what cannot join a round is an error."""
         transition = result.transition
         if result.outcome is AssemblyOutcome.REVERTED:
@@ -298,7 +293,7 @@ class Slots:
             return _ERROR
         return AssembleSuccess(result.number, transition, size_bytes, result.attesters)
 
-    def leave(self, transaction: CoordinatorTransaction) -> None:
+    def leave(self, transaction: HeldIntent) -> None:
         """An intent that goes while it is assembled is no longer waited for."""
         if self.slot is not None and transaction.intent.id in self.slot.unanswered:
             del self.slot.unanswered[transaction.intent.id]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from rota.model.types import NodeName
 from rota.sequencer.context import Context
-from rota.sequencer.round import Round
+from rota.sequencer.held_intent import Round
 
 
 class Verifications:

@@ -14,37 +14,33 @@ nothing of that, the intent waits for the confirmation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
-from rota.model.types import AwaitedLeaf, Dependency, Leaf, Transition
-
-if TYPE_CHECKING:
-    from rota.sequencer.sender_transaction import SenderTransaction
+from rota.model.types import AwaitedLeaf, Dependency, IntentId, Leaf, Transition
+from rota.sequencer.sent_intent import SentIntent
 
 VERSIONS_MAX = 32
 
 
-def must_wait_to_sign(transaction: SenderTransaction) -> bool:
+def must_wait_to_sign(transaction: SentIntent, final_time_s: int) -> bool:
     """No coordinator can have the intent assembled at present: it has too many versions, or a version must expire."""
-    is_external = transaction.intent.is_external
-    if transaction.is_voiding or not (is_external or len(transaction.versions) >= VERSIONS_MAX // 2):
+    if transaction.is_voiding or not (transaction.intent.is_external or len(transaction.versions) >= VERSIONS_MAX // 2):
         return False
-    return _has_signed_too_often(transaction, is_external) or _must_expire_first(transaction)
+    return _has_signed_too_often(transaction, final_time_s) or _must_expire_first(transaction)
 
 
-def _has_signed_too_often(transaction: SenderTransaction, is_external: bool) -> bool:
-    final_time_s = transaction.sender.final_time_s
+def _has_signed_too_often(transaction: SentIntent, final_time_s: int) -> bool:
     live = [until_s for until_s in transaction.versions.values() if until_s >= final_time_s]
     if len(live) < VERSIONS_MAX // 2:
         return False
     config = transaction.context.config
-    validity_s = config.prepared_validity_s if is_external else config.validity_s
+    validity_s = config.prepared_validity_s if transaction.intent.is_external else config.validity_s
     last_signed_s = max(live) - validity_s
     is_early = transaction.context.chain_time_s < last_signed_s + validity_s // (VERSIONS_MAX // 2)
     return is_early or len(live) >= VERSIONS_MAX
 
 
-def _must_expire_first(transaction: SenderTransaction) -> bool:
+def _must_expire_first(transaction: SentIntent) -> bool:
     """Another version would be valid no longer than the first: too short for whoever is to commit it."""
     bound_s = transaction.first_bound_s
     if bound_s is None:
@@ -54,30 +50,24 @@ def _must_expire_first(transaction: SenderTransaction) -> bool:
     return bound_s - transaction.context.chain_time_s < least_s
 
 
-def may_be_pipelined(transaction: SenderTransaction) -> bool:
+def may_be_pipelined(transaction: SentIntent, is_under_way: Callable[[Dependency], bool]) -> bool:
     """All that it waits for is under way in its own contract, so that it may be assembled on what that makes."""
     if transaction.awaits_confirmation or transaction.intent.is_external:
         return False
-    return all(_is_under_way(transaction, other) for other in transaction.unmet)
+    return all(is_under_way(other) for other in transaction.unmet)
 
 
-def reads_all_dependencies(transaction: SenderTransaction, transition: Transition) -> bool:
+def reads_all_dependencies(
+    transaction: SentIntent, transition: Transition, transactions: Mapping[IntentId, SentIntent]
+) -> bool:
     """The chain cannot commit this version before all that its intent waits for (O3)."""
     leaves = {state.leaf for state in (*transition.inputs, *transition.reads)}
-    return all(not leaves.isdisjoint(_leaves_of(transaction, other)) for other in transaction.unmet)
+    return all(not leaves.isdisjoint(_leaves_of(other, transactions)) for other in transaction.unmet)
 
 
-def _is_under_way(transaction: SenderTransaction, dependency: Dependency) -> bool:
-    """A coordinator shows states of it to the dependent: it is with the same one, or on the chain."""
-    other = None if isinstance(dependency, AwaitedLeaf) else transaction.sender.transactions.get(dependency)
-    if other is None or other.is_ending or other.intent.is_external:
-        return False
-    return other.is_confirmed or (other.is_assembled and other.delegate == transaction.sender.delegate)
-
-
-def _leaves_of(transaction: SenderTransaction, dependency: Dependency) -> set[Leaf]:
+def _leaves_of(dependency: Dependency, transactions: Mapping[IntentId, SentIntent]) -> set[Leaf]:
     """The versions of a dependency that our party has signed, or is about to sign in the same slot."""
-    other = None if isinstance(dependency, AwaitedLeaf) else transaction.sender.transactions.get(dependency)
+    other = None if isinstance(dependency, AwaitedLeaf) else transactions.get(dependency)
     if other is None:
         return set()
     leaves = set(other.versions)

@@ -25,7 +25,7 @@ from rota.node.events import ForContract
 from rota.ports import KeyHolder, QuarantineBook, Registry, SubmissionKey, Unavailable
 from rota.rpc import errors
 from rota.rpc.credentials import CALLER
-from rota.sequencer.coordinator_transaction import State as CoordinatorSide
+from rota.sequencer.held_intent import State as CoordinatorSide
 from rota.sequencer.sender_transaction import State as SenderSide
 from rota.sequencer.sequencer import Sequencer
 from rota.service import interface

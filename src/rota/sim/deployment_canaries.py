@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.directory import deployment as deployment_machine
+from rota.directory import deployment_base, proposals
 from rota.directory import deployment_rules as rules
-from rota.directory import proposals
 from rota.directory.deployment import TABLE as DEPLOYMENT
 from rota.directory.deployment import Deployment
 from rota.directory.deployment_events import DeploymentFinal, DeploymentSeen
@@ -52,7 +51,7 @@ DEPLOYMENT_CANARIES: tuple[Canary, ...] = (
         "takes any contract that is deployed under a known id",
         "D3",
         both(
-            replacing(deployment_machine, "is_as_agreed", _agrees_to_anything),
+            replacing(deployment_base, "is_as_agreed", _agrees_to_anything),
             replacing(proposals, "is_as_agreed", _agrees_to_anything),
         ),
         _under("ledger", "drop"),
