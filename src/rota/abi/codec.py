@@ -20,9 +20,9 @@ from urllib.parse import parse_qsl
 
 import msgspec
 from eth_abi.abi import encode
-from eth_abi.exceptions import DecodingError, EncodingError, InsufficientDataBytes, ParseError
+from eth_abi.exceptions import EncodingError, ParseError
 
-from rota.abi.decoding import decode, require_few
+from rota.abi.decoding import Undecodable, decode, require_few
 from rota.model.digests import keccak
 from rota.model.types import Rejected
 
@@ -45,15 +45,6 @@ _HEX: Final = re.compile(r"(?:0[xX])?([0-9a-fA-F]*)")
 _STRUCT: Final = re.compile(r"struct (?:[\w$]+\.)*([\w$]+)(?:\[[0-9]*\])*")
 _SIGNATURE_HEAD: Final = re.compile(r"(?:function\s+)?([\w$]+)\s*\(")
 
-_MISFITS: Final = (
-    DecodingError,
-    InsufficientDataBytes,
-    ParseError,
-    UnicodeDecodeError,
-    OverflowError,
-    ValueError,
-    RecursionError,
-)
 
 # What the number of a panic means.
 _PANICS: Final = {
@@ -512,7 +503,7 @@ def explain_revert(output: bytes, errors: Iterable[Entry]) -> str:
         for error in errors:
             if error.selector == selector:
                 return summary_of(error, content)
-    except (*_MISFITS, Rejected):
+    except (Undecodable, Rejected):
         return f"reverted with 0x{output.hex()}, which is badly encoded"
     return f"reverted with 0x{output.hex()}"
 
@@ -536,7 +527,7 @@ def _is_word(parameter: Parameter) -> bool:
 def _decoded(parameters: Sequence[Parameter], content: bytes, field: str) -> tuple[Any, ...]:
     try:
         return decode([each.canonical for each in parameters], content)
-    except _MISFITS as error:
+    except Undecodable as error:
         raise Rejected(field, f"is not what the ABI says: {error}") from None
 
 

@@ -20,7 +20,6 @@ from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
 import msgspec
-from eth_abi.exceptions import DecodingError, InsufficientDataBytes
 
 from rota.abi.codec import (
     SELECTOR_BYTES,
@@ -464,7 +463,7 @@ def _call(log: Log, gas: int) -> Call:
     try:
         (content,) = decode(["bytes"], log.content)
         (_, target) = log.topics
-    except (DecodingError, InsufficientDataBytes, OverflowError, ValueError):
+    except ValueError:
         raise Rejected("", "it emits a PenteExternalCall that is badly encoded") from None
     decider = bytes(12) + log.address
     if content[:SELECTOR_BYTES] == CARRY_SELECTOR and content[SELECTOR_BYTES:DECIDER_END] != decider:
