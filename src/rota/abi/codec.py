@@ -24,6 +24,7 @@ from eth_abi.exceptions import EncodingError, ParseError
 
 from rota.abi.decoding import Undecodable, decode, require_few
 from rota.model.digests import keccak
+from rota.model.json_text import NotJson, read_json
 from rota.model.types import Rejected
 
 PARAMETERS_MAX: Final = 256
@@ -254,8 +255,8 @@ def _type_of(written: str) -> str:
 
 def _json(text: str, field: str) -> object:
     try:
-        return msgspec.json.decode(text.encode())
-    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError) as error:
+        return read_json(text)
+    except NotJson as error:
         raise Rejected(field, f"must be JSON: {error}") from None
 
 
