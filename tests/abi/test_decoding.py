@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 from eth_abi.abi import encode
-from eth_abi.exceptions import DecodingError
 
 from rota.abi import codec
-from rota.abi.decoding import decode
+from rota.abi.decoding import Undecodable, decode
 from rota.domains.records import Rejected
 
 
@@ -24,7 +23,7 @@ def bomb(depth: int, width: int = 64) -> bytes:
 @pytest.mark.parametrize("depth", [2, 3, 6, 12])
 def test_nested_arrays_with_shared_offsets_are_refused_at_once(depth: int) -> None:
     kind = "uint256" + "[]" * (depth + 1)
-    with pytest.raises(DecodingError, match="again and again"):
+    with pytest.raises(Undecodable, match="again and again"):
         decode([kind], bomb(depth))
     entry = codec.entry_of({"type": "function", "name": "f", "outputs": [{"name": "x", "type": kind}]}, "function")
     with pytest.raises(Rejected, match="again and again"):
@@ -34,7 +33,7 @@ def test_nested_arrays_with_shared_offsets_are_refused_at_once(depth: int) -> No
 def test_long_text_with_many_offsets_to_it_is_refused() -> None:
     text = b"x" * 65_536
     shared = word(32) + word(1_024) + 1_024 * word(32 * 1_024) + word(len(text)) + text
-    with pytest.raises(DecodingError, match="again and again"):
+    with pytest.raises(Undecodable, match="again and again"):
         decode(["bytes[]"], shared)
 
 
@@ -50,3 +49,20 @@ def test_long_text_with_many_offsets_to_it_is_refused() -> None:
 )
 def test_what_an_encoder_writes_is_decoded(kind: str, value: object) -> None:
     assert decode([kind], encode([kind], [value])) == (value,)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "content"),
+    [
+        (["string"], encode(["bytes"], [b"\xff"])),
+        (["string"], word(2**255)),
+        (["bytes"], word(32) + word(2**64)),
+        (["uint256[]"], word(32) + word(2**64)),
+        (["bool"], word(2)),
+        (["address"], word(2**200)),
+        (["uint256"], b""),
+    ],
+)
+def test_whatever_cannot_be_decoded_has_one_error(kinds: list[str], content: bytes) -> None:
+    with pytest.raises(Undecodable):
+        decode(kinds, content)

@@ -55,6 +55,11 @@ def test_a_log_of_another_event_is_nothing() -> None:
     assert decode_log("Advanced(uint256)", log_of(keccak(b"Advanced(uint256)"), data=b"short")) is None
 
 
+def test_log_with_text_that_is_no_utf_8_is_of_another_event() -> None:
+    signature = "Told(string)"
+    assert decode_log(signature, log_of(keccak(b"Told(string)"), data=encode(["bytes"], [b"\xff"]))) is None
+
+
 def test_an_answer_that_is_not_what_was_asked_for_is_refused() -> None:
     assert decode_values(("uint256", "bool"), encode(["uint256", "bool"], [3, True])) == (3, True)
     with pytest.raises(ValueError, match="is not uint256"):

@@ -20,10 +20,11 @@ from urllib.parse import parse_qsl
 
 import msgspec
 from eth_abi.abi import encode
-from eth_abi.exceptions import DecodingError, EncodingError, InsufficientDataBytes, ParseError
+from eth_abi.exceptions import EncodingError, ParseError
 
-from rota.abi.decoding import decode, require_few
+from rota.abi.decoding import Undecodable, decode, require_few
 from rota.model.digests import keccak
+from rota.model.json_text import NotJson, read_json
 from rota.model.types import Rejected
 
 PARAMETERS_MAX: Final = 256
@@ -45,15 +46,6 @@ _HEX: Final = re.compile(r"(?:0[xX])?([0-9a-fA-F]*)")
 _STRUCT: Final = re.compile(r"struct (?:[\w$]+\.)*([\w$]+)(?:\[[0-9]*\])*")
 _SIGNATURE_HEAD: Final = re.compile(r"(?:function\s+)?([\w$]+)\s*\(")
 
-_MISFITS: Final = (
-    DecodingError,
-    InsufficientDataBytes,
-    ParseError,
-    UnicodeDecodeError,
-    OverflowError,
-    ValueError,
-    RecursionError,
-)
 
 # What the number of a panic means.
 _PANICS: Final = {
@@ -263,8 +255,8 @@ def _type_of(written: str) -> str:
 
 def _json(text: str, field: str) -> object:
     try:
-        return msgspec.json.decode(text.encode())
-    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError) as error:
+        return read_json(text)
+    except NotJson as error:
         raise Rejected(field, f"must be JSON: {error}") from None
 
 
@@ -512,7 +504,7 @@ def explain_revert(output: bytes, errors: Iterable[Entry]) -> str:
         for error in errors:
             if error.selector == selector:
                 return summary_of(error, content)
-    except (*_MISFITS, Rejected):
+    except (Undecodable, Rejected):
         return f"reverted with 0x{output.hex()}, which is badly encoded"
     return f"reverted with 0x{output.hex()}"
 
@@ -536,7 +528,7 @@ def _is_word(parameter: Parameter) -> bool:
 def _decoded(parameters: Sequence[Parameter], content: bytes, field: str) -> tuple[Any, ...]:
     try:
         return decode([each.canonical for each in parameters], content)
-    except _MISFITS as error:
+    except Undecodable as error:
         raise Rejected(field, f"is not what the ABI says: {error}") from None
 
 

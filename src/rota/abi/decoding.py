@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from eth_abi.codec import ABIDecoder
 from eth_abi.decoding import ContextFramesBytesIO
-from eth_abi.exceptions import DecodingError
 from eth_abi.registry import registry
 
 from rota.model.types import Rejected
@@ -24,6 +23,10 @@ READ_BYTES_LEAST: Final = 4_096
 VALUES_MAX: Final = 8_192
 
 
+class Undecodable(ValueError):
+    """The bytes are not what an encoder writes of values of these types."""
+
+
 class _Stream(ContextFramesBytesIO):
     """Counts the bytes that are read of it, each time that they are."""
 
@@ -32,11 +35,11 @@ class _Stream(ContextFramesBytesIO):
         self._left = max(READ_BYTES_LEAST, READ_TIMES_MAX * len(content))
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """So many bytes. `DecodingError` when more was read than an encoder could have written."""
+        """So many bytes. `Undecodable` when more was read than an encoder could have written."""
         content = super().read(size)
         self._left -= len(content)
         if self._left < 0:
-            raise DecodingError("its offsets point at the same bytes again and again")
+            raise Undecodable("its offsets point at the same bytes again and again")
         return content
 
 
@@ -48,8 +51,15 @@ _DECODER: Final = _Decoder(registry)
 
 
 def decode(types: Iterable[str], content: bytes) -> tuple[Any, ...]:
-    """The values of these types. `DecodingError` when the bytes are not what an encoder writes."""
-    return _DECODER.decode(tuple(types), content)
+    """The values of these types; `Undecodable`, and nothing else, when the bytes are not what an encoder writes.
+
+    Every account chooses what its contracts log, answer and revert with. The library has errors of several families
+    for such bytes, and lets others through: of offsets beyond any length, and of text that is no UTF-8.
+    """
+    try:
+        return _DECODER.decode(tuple(types), content)
+    except Exception as error:
+        raise Undecodable(str(error)) from error
 
 
 def require_few(given: object, field: str) -> None:

@@ -51,7 +51,7 @@ class Total(NamedTuple):
     worth: int
 
 
-SpentAs: TypeAlias = Callable[[Known[Record]], StateId]
+SpentAs: TypeAlias = Callable[[Known[Record]], StateId | None]
 
 
 def own_id(state: Known[Record]) -> StateId:
@@ -62,7 +62,7 @@ def own_id(state: Known[Record]) -> StateId:
 class Shelf(Mapping[StateId, State]):
     """What a node holds of a contract, in the order in which it came; what it cannot read is there, but not found.
 
-    `spent_as` tells what a transition refers to that spends a state.
+    `spent_as` tells what a transition refers to that spends a state; what nothing can spend is not found either.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class Shelf(Mapping[StateId, State]):
         is_long = content_bytes_max is not None and len(state.content or b"") > content_bytes_max
         self._states[state.id] = replace(state, content=None) if is_long else state
         read = known_in(self.known, state)
-        if read is not None:
+        reference = self.spent_as(read) if read is not None else None
+        if read is not None and reference is not None:
             self._read[state.id] = read
-            reference = self.spent_as(read)
             if reference != state.id:
                 self._references[state.id] = reference
                 self._by_reference.setdefault(reference, {})[state.id] = None

@@ -25,6 +25,7 @@ import msgspec
 
 from rota.domains.records import Bytes32, Field, Record, Rejected, Schema, fields_of, packed, shown, unpacked
 from rota.model.frozen import dataclass
+from rota.model.json_text import NotJson, read_json
 from rota.model.types import Contract, ContractAddress, Mode, NodeName, Party, StateId, node_of
 
 SALT_BYTES: Final = 32
@@ -154,8 +155,8 @@ def _unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
     if len(sealed) > CONTENT_BYTES_MAX:
         raise Rejected("state", f"must be at most {CONTENT_BYTES_MAX} bytes")
     try:
-        written = msgspec.json.decode(sealed, type=_Written)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        written = read_json(sealed, _Written)
+    except NotJson as error:
         raise Rejected("state", f"is not a record: {error}") from None
     if len(written.readers) > READERS_MAX or len(written.infos) > INFOS_MAX:
         raise Rejected("state", f"must have at most {READERS_MAX} readers and {INFOS_MAX} infos")
@@ -176,9 +177,9 @@ def told_in(sealed: bytes, record_type: type[R]) -> tuple[R, ...]:
     if name.encode() not in sealed:
         return ()
     try:
-        written = msgspec.json.decode(sealed, type=_Written)
+        written = read_json(sealed, _Written)
         return tuple(unpacked(record_type, values, name) for _, kind, values in written.infos if kind == name)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, Rejected):
+    except (NotJson, Rejected):
         return ()
 
 

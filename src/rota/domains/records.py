@@ -241,10 +241,10 @@ def _accept_named(record_type: type[R], given: Mapping[str, object], path: str) 
 
 
 def _made(record_type: type[R], values: dict[str, object], path: str) -> R:
-    """A record may have rules of its own, which it tells as a `ValueError`."""
+    """A record may have rules of its own, which it tells as a `ValueError`. Whatever else it raises is no record."""
     try:
         return record_type(**values)
-    except ValueError as error:
+    except Exception as error:
         raise Rejected(path, str(error)) from None
 
 

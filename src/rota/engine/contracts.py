@@ -201,7 +201,7 @@ class KnownContracts:
             return None
         if hosted.domain.changes_locks:
             read = known_in(hosted.known, state)
-            found = hosted.domain.stands_for(read.record) if read is not None else None
+            found = hosted.stands_for(read) if read is not None else None
             return found.word if found is not None else None
         if not hosted.domain.ledgers:
             return None
@@ -331,7 +331,11 @@ class KnownContracts:
             if domain.carrier(configuration) is None and domain.ledger_of(configuration) is None:
                 return None
             raise Unavailable(f"ledger.factory: must be set at {self._node}")
-        return code_for(domain, configuration, self._factory)
+        try:
+            return code_for(domain, configuration, self._factory)
+        except Exception as error:
+            # What a proposer configures goes into the code.
+            raise Rejected("configuration", f"there is no ledger for it: {error}") from None
 
     def _ledger_hash(self, domain: AnyDomain, configuration: Record) -> bytes:
         code = self._ledger_code(domain, configuration)
@@ -382,6 +386,7 @@ class KnownContracts:
         try:
             genesis = decode_genesis(encoded)
             opened = open_genesis(self._domains, genesis, address, self._salt_key)
+            ledger = self._ledger_hash(opened.domain, opened.configuration)
         except (MalformedGenesis, Rejected) as flaw:
             raise ContractRefused("genesis", str(flaw)) from None
         if genesis.range_size > RANGE_SIZE_MAX:
@@ -394,7 +399,6 @@ class KnownContracts:
         for name in (*genesis.nodes, *genesis.members):
             if wrong := name_flaw(name, DEFAULT_LIMITS):
                 raise ContractRefused("genesis", wrong)
-        ledger = self._ledger_hash(opened.domain, opened.configuration)
         if genesis.ledger != ledger:
             raise ContractRefused("genesis.ledger", f"must be 0x{ledger.hex()}, the code that {self._node} has for it")
         if genesis.chain_id != self._chain_id:

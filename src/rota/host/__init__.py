@@ -66,6 +66,7 @@ from rota.host.settled import carrying_of, receipt
 from rota.model.digests import STATES_MAX, Core, core_of, domain_separator, leaf_of, state_commitment
 from rota.model.frozen import dataclass
 from rota.model.genesis import Genesis
+from rota.model.json_text import NotJson, read_json
 from rota.model.types import (
     NO_ATTESTERS,
     Contract,
@@ -206,6 +207,7 @@ def open_genesis(
         domain.configure(configuration, contract)
         _require_notary(domain, configuration, contract)
         memory = domain.memory(configuration, contract)
+        _ask_what_follows_from(domain, configuration)
     except Rejected:
         raise
     except Exception as error:
@@ -213,6 +215,15 @@ def open_genesis(
         raise Rejected("configuration", bounded(f"the domain failed: {told_of(error)}")) from None
     separator = domain_separator(contract.chain_id, address)
     return Hosted(contract, domain, configuration, separator, salt_key, memory, secret_of)
+
+
+def _ask_what_follows_from(domain: AnyDomain, configuration: Record) -> None:
+    """The questions about a configuration alone, asked once: who asks again later gets an answer."""
+    domain.ledger_of(configuration)
+    domain.tree_of(configuration)
+    domain.roster_of(configuration)
+    domain.circuits(configuration)
+    domain.carrier(configuration)
 
 
 def _require_notary(domain: AnyDomain, configuration: Record, contract: Contract) -> None:
@@ -225,8 +236,8 @@ def _require_notary(domain: AnyDomain, configuration: Record, contract: Contract
 def read_configuration(domain: AnyDomain, written: bytes) -> Record:
     """The configuration that a genesis has. `Rejected` when it is none of this domain."""
     try:
-        values = msgspec.json.decode(written)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        values = read_json(written)
+    except NotJson:
         raise Rejected("configuration", "must be JSON") from None
     return unpacked(domain.configuration, values, "configuration")
 
@@ -239,7 +250,7 @@ def learn(hosted: Hosted, states: Iterable[State], node: NodeName) -> None:
     for state in states:
         read = known_in(hosted.known, state.as_seen_by(node))
         if read is not None:
-            hosted.domain.learn(hosted.memory, read)
+            hosted.learn(read)
 
 
 # Users.
@@ -305,8 +316,8 @@ def explain(hosted: Hosted, intent: Intent, revert: bytes) -> str | None:
     """
     try:
         return hosted.domain.explain(_payload_of(hosted.domain, intent.payload).arguments, revert)
-    except Rejected:
-        return None
+    except Exception:
+        return None  # Every account chooses what its contracts revert with.
 
 
 def judge_failure(hosted: Hosted, order: JudgeFailure) -> FailureJudged:
@@ -459,14 +470,14 @@ def _preparation(hosted: Hosted, work: Assembly[Any], binding: Binding | None) -
 def _payload_of(domain: AnyDomain, payload: bytes) -> _Asked:
     """What `init` and `bound` have written; another node's domain may know more functions than ours."""
     try:
-        match msgspec.json.decode(payload):
+        match read_json(payload):
             case [str(function), list(values)]:
                 binding = None
             case [str(function), list(values), [str(core), str(condition)]]:
                 binding = Binding(Core(bytes.fromhex(core)), bytes.fromhex(condition))
             case _:
                 raise ValueError
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         raise Rejected("payload", "must be what this domain's init makes") from None
     return _Asked(function, unpacked(_function(domain, function), values), binding)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import Any, Final, TypeAlias
 
@@ -10,6 +11,7 @@ from rota.calldata import NO_CONDITION, nullifier_reference
 from rota.domains.available import Known, Shelf, known_in
 from rota.domains.base import Carrier, Domain, History, Reserve, Roster
 from rota.domains.contents import schemas_of
+from rota.domains.locking import StandsFor
 from rota.domains.records import Record
 from rota.model.frozen import dataclass
 from rota.model.types import (
@@ -94,10 +96,42 @@ class Hosted:
         """How a transition is prepared that is carried out: for its own ledger. Nothing where there is no carrier."""
         return Preparation(self.contract.address, NO_CONDITION) if self.carrier is not None else None
 
-    def spent_as(self, state: Known[Record]) -> StateId:
-        """What a transition refers to that spends this state: its id, or a nullifier."""
-        nullifier = self.domain.nullifier(self.configuration, state, self.secret_of)
-        return state.id if nullifier is None else nullifier_reference(nullifier)
+    # What is asked about states of strangers, wherever they came from: the one place where a domain that fails on what
+    # they say, in whatever way, has said nothing about it.
+
+    def spent_as(self, state: Known[Record]) -> StateId | None:
+        """What a transition refers to that spends this state: its id, or a nullifier. Nothing where that is unknown."""
+        try:
+            nullifier = self.domain.nullifier(self.configuration, state, self.secret_of)
+            return state.id if nullifier is None else nullifier_reference(nullifier)
+        except Exception:
+            return None
+
+    def stands_for(self, state: Known[Record]) -> StandsFor | None:
+        """The record of a lock that this state stands for, if it is one."""
+        try:
+            return self.domain.stands_for(state.record)
+        except Exception:
+            return None
+
+    def is_committed_as(self, state: Known[Record], commitment: bytes) -> bool:
+        """Whether this is the ledger's own commitment to the state."""
+        try:
+            return self.domain.commitments(((state.record, state.salt),)) == (commitment,)
+        except Exception:
+            return False
+
+    def is_owned(self, state: Known[Record]) -> bool:
+        """Whether the party that it names as its owner can spend it, as far as this node can tell."""
+        try:
+            return self.domain.is_owned(state, self.secret_of)
+        except Exception:
+            return False
+
+    def learn(self, state: Known[Record]) -> None:
+        """Let the domain remember it."""
+        with suppress(Exception):
+            self.domain.learn(self.memory, state)
 
     def at_another_node(self) -> Hosted:
         """The same contract where nothing of it has been seen yet."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from rota.domains.available import readable
 from rota.domains.base import PARTY_BYTES_MAX, Recipient, Rejected
-from rota.host.contracts import Hosted
+from rota.host.contracts import Hosted, bounded, told_of
 from rota.model.types import NodeName, Party, State, node_of
 
 # What encryption may add to a content, with the longest of names.
@@ -36,7 +36,12 @@ def encrypted_for(hosted: Hosted, state: State, peer: NodeName, entropy: bytes) 
     if len(name) > PARTY_BYTES_MAX:
         raise Rejected("state", f"must have a reader with a name of at most {PARTY_BYTES_MAX} bytes")
     recipient = Recipient(reader, hosted.contract.address, state.id)
-    encrypted = hosted.domain.encrypt(state.content, content.record, recipient, entropy)
+    try:
+        encrypted = hosted.domain.encrypt(state.content, content.record, recipient, entropy)
+    except Rejected:
+        raise
+    except Exception as error:
+        raise Rejected("state", bounded(f"the domain failed: {told_of(error)}")) from None
     return replace(state, content=bytes([_FORM, len(name)]) + name + encrypted, unknown=b"")
 
 
@@ -55,4 +60,12 @@ def decrypted(hosted: Hosted, state: State, secret_of: Callable[[Party], bytes])
     except UnicodeDecodeError:
         raise Rejected("state", "must name the party that it is encrypted to") from None
     recipient = Recipient(reader, hosted.contract.address, state.id)
-    return replace(state, content=hosted.domain.decrypt(content[name_end:], recipient, secret_of(reader)))
+    secret = secret_of(reader)
+    try:
+        plain = hosted.domain.decrypt(content[name_end:], recipient, secret)
+    except Rejected:
+        raise
+    except Exception as error:
+        # A peer sends any bytes.
+        raise Rejected("state", bounded(f"the domain failed: {told_of(error)}")) from None
+    return replace(state, content=plain)

@@ -67,13 +67,8 @@ def is_believed(hosted: Hosted, state: State, makers: Mapping[Leaf, Transition])
     read = known_in(hosted.known, state)
     if maker is None or read is None:
         return False
-    try:
-        (commitment,) = hosted.domain.commitments(((read.record, read.salt),))
-    except ValueError:
-        return False  # Nothing can be committed to what it says.
-    if maker.info[state.id.output : state.id.output + 1] != (commitment,):
-        return False
-    return hosted.domain.is_owned(read, hosted.secret_of)
+    committed = maker.info[state.id.output : state.id.output + 1]
+    return bool(committed) and hosted.is_committed_as(read, committed[0]) and hosted.is_owned(read)
 
 
 def as_believed(hosted: Hosted, transition: Transition) -> Transition:

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from eth_abi.abi import encode as abi_encode
-from eth_abi.exceptions import DecodingError
 
 from rota.abi.codec import Entry, explain_revert
+from rota.abi.decoding import Undecodable
 from rota.abi.decoding import decode as abi_decode
 from rota.calldata import (
     PERMITTED_UNTIL_S,
@@ -207,7 +207,7 @@ def decode_result(name: str, function: str, result: bytes) -> tuple[Any, ...]:
     types = [_type(each) for each in _entry(name, "function", function)["outputs"]]
     try:
         return tuple(abi_decode(types, result))
-    except (DecodingError, OverflowError) as error:
+    except Undecodable as error:
         raise ValueError(f"{name}.{function}: the answer is not {', '.join(types)}: {error}") from error
 
 
@@ -259,7 +259,7 @@ def _policy_in(content: bytes, is_proved: bool) -> tuple[tuple[str, ...], int, b
             return (issuer,), 0, ledger
         endorsers, threshold = abi_decode(["address[]", "uint256"], content)
         return endorsers, threshold, b""
-    except (DecodingError, OverflowError) as error:
+    except Undecodable as error:
         raise ValueError(f"data: must be endorsers and a threshold, or an issuer and a hash: {error}") from error
 
 
@@ -307,7 +307,7 @@ def revert_text(output: bytes) -> str:
             decoded = abi_decode([_type(each) for each in entry["inputs"]], arguments)
             shown = (f"{each['name']} {_shown(value)}" for each, value in zip(entry["inputs"], decoded, strict=True))
             return f"{entry['name']}({', '.join(shown)})"
-    except (DecodingError, OverflowError, UnicodeDecodeError):
+    except Undecodable:
         pass
     return f"0x{output.hex()[:_SHOWN_DIGITS_MAX]}" if output else "no reason given"
 

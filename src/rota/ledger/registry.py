@@ -29,8 +29,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from eth_abi.exceptions import DecodingError
-
+from rota.abi.decoding import Undecodable
 from rota.abi.decoding import decode as abi_decode
 from rota.ledger.bindings import RegisteredNode, topic_of
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
@@ -49,7 +48,8 @@ LOOK_ATTEMPTS_MAX: Final = 2
 RANGES_TO_GROW: Final = 16
 
 _TOPICS: Final = 3  # of a NodeChanged: the event, the name's hash, the owner
-_CONTENT: Final = ("string", "bytes32", "bytes32", "string")
+# The name, both fingerprints and the endpoint: the contract takes any bytes, which are encoded as a text is.
+_CONTENT: Final = ("string", "bytes32", "bytes32", "bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,13 +353,13 @@ def read_change(log: Log) -> Change:
     if len(log.topics) != _TOPICS or log.topics[0] != NODE_CHANGED:
         raise ValueError("topics: not those of a NodeChanged")
     try:
-        name, current, following, endpoint = abi_decode(_CONTENT, log.data)
-    except UnicodeDecodeError:
-        # The contract checks names, so that it is the endpoint; its owner alone is to blame, and to be left out.
-        name, current, following, endpoint = *abi_decode(("string", "bytes32", "bytes32"), log.data), None
-    except (DecodingError, OverflowError) as error:
+        name, current, following, written = abi_decode(_CONTENT, log.data)
+    except Undecodable as error:
         raise ValueError(f"data: must be what is registered of a node: {error}") from error
-    if endpoint is None:
+    try:
+        endpoint = written.decode()
+    except UnicodeDecodeError:
+        # The contract checks names only. The owner of this one is to blame, and is left out.
         return Change(log.height, NodeName(name), None)
     owner = ContractAddress("0x" + log.topics[2][-20:].hex())
     node = RegisteredNode(owner, current, following if any(following) else None, endpoint, log)

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from eth_abi.abi import encode as abi_encode
 from eth_abi.abi import is_encodable_type
-from eth_abi.exceptions import DecodingError, EncodingError
+from eth_abi.exceptions import EncodingError
 
+from rota.abi.decoding import Undecodable
 from rota.abi.decoding import decode as abi_decode
 from rota.ledger.reading import Log
 from rota.model.digests import keccak
@@ -69,7 +70,7 @@ def decode_values(types: tuple[str, ...], answer: bytes) -> tuple[Any, ...]:
     """What a function answered."""
     try:
         return tuple(abi_decode(types, answer))
-    except (DecodingError, OverflowError) as error:
+    except Undecodable as error:
         raise ValueError(f"the answer is not {', '.join(types)}: {error}") from error
 
 
@@ -89,7 +90,7 @@ def decode_log(signature: str, log: Log) -> tuple[Any, ...] | None:
             _topic_value(kind, next(topics)) if is_indexed else next(values)
             for kind, is_indexed in zip(found.types, found.is_indexed, strict=True)
         )
-    except (DecodingError, OverflowError):
+    except Undecodable:
         return None
 
 

@@ -82,6 +82,7 @@ from rota.domains.noto.records import (
     TransferFrom,
 )
 from rota.domains.records import Record, packed, unpacked
+from rota.model.json_text import NotJson, read_json
 from rota.model.types import Contract, ContractAddress, Mode, Party, Preparation, StateId, SubmitMode, node_of
 
 DECIMALS: Final = 4
@@ -300,8 +301,8 @@ def _all_of(made: Made, asked: Asked) -> tuple[NewState, ...]:
 
 def _arguments_of(arguments_type: type[Record], written: str) -> Record:
     try:
-        return unpacked(arguments_type, msgspec.json.decode(written), "arguments")
-    except (msgspec.MsgspecError, RecursionError):
+        return unpacked(arguments_type, read_json(written), "arguments")
+    except NotJson:
         raise Refused("the request cannot be read") from None
 
 

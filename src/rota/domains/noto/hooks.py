@@ -17,6 +17,7 @@ from rota.domains.contents import Role
 from rota.domains.noto.hook_records import NO_ADDRESS, NO_HOOKS, HookOptions, HookRequested, Hooks
 from rota.domains.noto.records import Amount, BasicOptions, BurnFrom, Configuration, Payment, Requested, TransferFrom
 from rota.domains.records import Record, unpacked
+from rota.model.json_text import NotJson, read_json
 from rota.model.types import Party, node_of
 
 # The hook decides who may mint. Locks are not passed to a hook yet.
@@ -96,8 +97,8 @@ def _operation(work: Carrying[Configuration]) -> tuple[str, _Arguments]:
     require_hooked(requested.function)
     arguments_type, hook, arguments_of = _HOOKS[requested.function]
     try:
-        arguments = unpacked(arguments_type, msgspec.json.decode(requested.arguments), "arguments")
-    except (msgspec.MsgspecError, RecursionError):
+        arguments = unpacked(arguments_type, read_json(requested.arguments), "arguments")
+    except NotJson:
         raise Rejected("arguments", "cannot be read") from None
     return hook, (("sender", asked.sender), *arguments_of(arguments, asked.sender))
 

@@ -20,7 +20,6 @@ from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
 import msgspec
-from eth_abi.exceptions import DecodingError, InsufficientDataBytes
 
 from rota.abi.codec import (
     SELECTOR_BYTES,
@@ -71,6 +70,7 @@ from rota.domains.pente.records import (
 from rota.domains.pente.worlds import Latest, Ran, World
 from rota.domains.records import LIST_MAX, OCTETS_MAX, Json, Record
 from rota.model.digests import keccak
+from rota.model.json_text import NotJson, read_json
 from rota.model.types import (
     CALL_BYTES_MAX,
     Call,
@@ -464,7 +464,7 @@ def _call(log: Log, gas: int) -> Call:
     try:
         (content,) = decode(["bytes"], log.content)
         (_, target) = log.topics
-    except (DecodingError, InsufficientDataBytes, OverflowError, ValueError):
+    except ValueError:
         raise Rejected("", "it emits a PenteExternalCall that is badly encoded") from None
     decider = bytes(12) + log.address
     if content[:SELECTOR_BYTES] == CARRY_SELECTOR and content[SELECTOR_BYTES:DECIDER_END] != decider:
@@ -508,8 +508,8 @@ def _reason(message: Message, execution: Execution, errors: tuple[Entry, ...]) -
 def _properties(given: Json) -> Json:
     """In one writing, whatever the user's was."""
     try:
-        properties = msgspec.json.decode(given, type=dict[str, str]) if given else {}
-    except (msgspec.MsgspecError, RecursionError):
+        properties = read_json(given, dict[str, str]) if given else {}
+    except NotJson:
         raise Rejected("properties", "must be an object of texts by name") from None
     return Json(msgspec.json.encode(properties, order="sorted").decode()) if properties else NOTHING
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from rota.domains.contents import schema_of
 from rota.domains.pente.records import NO_SALT, Group
 from rota.domains.records import Rejected, unpacked
 from rota.model.genesis import Genesis
+from rota.model.json_text import NotJson, read_json
 from rota.model.types import Party
 
 DOMAIN: Final = "pente"
@@ -38,9 +37,9 @@ def group_in(genesis: Genesis) -> DescribedGroup | None:
     if genesis.domain != DOMAIN:
         return None
     try:
-        group = unpacked(Group, msgspec.json.decode(genesis.configuration), "configuration")
-        properties = msgspec.json.decode(group.properties, type=dict[str, str]) if group.properties else {}
-    except (Rejected, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        group = unpacked(Group, read_json(genesis.configuration), "configuration")
+        properties = read_json(group.properties, dict[str, str]) if group.properties else {}
+    except (NotJson, Rejected):
         return None
     configuration = {
         "endorsementType": ENDORSEMENT_TYPE,

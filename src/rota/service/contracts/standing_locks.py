@@ -64,7 +64,7 @@ class StandingLocks:
         if len(states) == LOCKS_OF_CONTRACT_MAX:
             self._skip[address] = skip + LOCKS_OF_CONTRACT_MAX
         known = (known_in(hosted.known, state) for state in states)
-        records = (hosted.domain.stands_for(each.record) for each in known if each is not None)
+        records = (hosted.stands_for(each) for each in known if each is not None)
         expired = [(address, each.lock, each.expires_at_s) for each in records if each and each.expires_at_s < now_s]
         return [lock for lock in expired if not is_endorsed or self._may_offer(lock, now_s)]
 

@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-import msgspec
-
 from rota.domains.pente.groups import DOMAIN
 from rota.engine.accepting import Acceptance, Acceptances, settled
 from rota.engine.contracts import KnownContracts
@@ -34,6 +32,7 @@ from rota.logs.trouble import PeerLines, Trouble
 from rota.machine.effects import FindStates, SendMessage
 from rota.machine.events import ConnectionMade, MessageReceived
 from rota.machine.tables import Event
+from rota.model.json_text import NotJson, read_json
 from rota.model.types import ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId
 from rota.node.events import StatesFound
 from rota.ports import Background, Store, StoredMail, StoredMessage, Unavailable
@@ -378,8 +377,8 @@ def _is_content(content: bytes) -> bool:
     if len(content) > MESSAGE_BYTES_MAX or flaw_of(content, MESSAGE_DEPTH_MAX, MESSAGE_BYTES_MAX):
         return False
     try:
-        msgspec.json.decode(content)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        read_json(content)
+    except NotJson:
         return False
     return True
 
