@@ -143,8 +143,8 @@ def test_a_key_that_was_changed_is_not_used(copied: Path) -> None:
     ("content", "reason"),
     [
         (b"", "does not begin with"),
-        (b"rota groth16 1\n{}\n", "wires"),
-        (b'rota groth16 1\n{"wires": 9, "public": 1, "domain_size": 4, "left": 9, "right": 1}\n1', "ends too early"),
+        (b"rota groth16 2\n{}\n", "wires"),
+        (b'rota groth16 2\n{"wires": 9, "public": 1, "domain_size": 4, "left": 9, "right": 1}\n1', "ends too early"),
     ],
 )
 def test_a_file_that_is_no_key_is_told(copied: Path, content: bytes, reason: str) -> None:

@@ -3,21 +3,24 @@
 The arithmetic is that of arkworks, by way of `zksnake._algebra` (decision 130), which comes with the extra `zeto` and
 is imported when it is first used. Whoever may be without it asks `require_curve` first: that error names the extra.
 
-Points are written compressed, 32 and 64 bytes, as arkworks does. The library checks each point that it reads, which
-takes 0.1 and 0.3 ms: most of the time in which a proving key is loaded.
+Points are written as the numbers of x and y, 32 bytes each, the lowest byte first; all zeros is the point at infinity.
+A reader checks that each is on its curve. That is the whole of the first group; whether a point of the
+second curve is in the second group is known by the hash of what it is read from (`key_files`).
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from rota import extras
 from rota.domains.zeto.field import ORDER, inverse
+from rota.prover.library_memory import COORDINATE_BYTES, FIELD_MODULUS, maker_of, numbers_of
 
-G1_BYTES: Final = 32
-G2_BYTES: Final = 64
+G1_BYTES: Final = 2 * COORDINATE_BYTES
+G2_BYTES: Final = 4 * COORDINATE_BYTES
 
 # Points of the library, which has no types of its own: of the first group, of the second, and of what pairings give.
 G1: TypeAlias = Any
@@ -81,24 +84,60 @@ def are_pairings_equal(left: tuple[G1, G2], right: Sequence[tuple[G1, G2]]) -> b
 
 
 def write_points(points: Sequence[G1] | Sequence[G2]) -> bytes:
-    return b"".join(bytes(point.to_bytes()) for point in points)
+    numbers = [number for point in points for number in numbers_of(point)]
+    return b"".join(number.to_bytes(COORDINATE_BYTES, "little") for number in numbers)
 
 
 def read_first(content: bytes) -> Iterator[G1]:
     """The points of the first group that are written here. A `ValueError` when one of them is none."""
-    return _read(_curve().PointG1.from_bytes, content, G1_BYTES)
+    make, infinity = _maker_of_first(), _curve().g1() * 0
+    for start, (x, y) in _numbers(content, 2):
+        if not x and not y:
+            yield infinity
+        elif (y * y - x * x * x - 3) % FIELD_MODULUS:
+            raise ValueError(f"at byte {start} there is no point")
+        else:
+            yield make((x, y))
 
 
 def read_second(content: bytes) -> Iterator[G2]:
-    return _read(_curve().PointG2.from_bytes, content, G2_BYTES)
+    """Points of the second curve: y^2 = x^3 + 3 / (9 + u), with u^2 = -1."""
+    make, infinity = _maker_of_second(), _curve().g2() * 0
+    for start, numbers in _numbers(content, 4):
+        x0, x1, y0, y1 = numbers
+        if not any(numbers):
+            yield infinity
+            continue
+        real = y0 * y0 - y1 * y1 - x0 * (x0 * x0 - 3 * x1 * x1) - _TWIST[0]
+        imaginary = 2 * y0 * y1 - x1 * (3 * x0 * x0 - x1 * x1) - _TWIST[1]
+        if real % FIELD_MODULUS or imaginary % FIELD_MODULUS:
+            raise ValueError(f"at byte {start} there is no point")
+        yield make(numbers)
 
 
-def _read(read: Any, content: bytes, size: int) -> Iterator[Any]:  # noqa: ANN401 - the library has no types
+# 3 / (9 + u) = 3 * (9 - u) / 82
+_TWIST: Final = tuple(factor * pow(82, -1, FIELD_MODULUS) % FIELD_MODULUS for factor in (27, -3))
+
+
+def _numbers(content: bytes, count: int) -> Iterator[tuple[int, list[int]]]:
+    size = count * COORDINATE_BYTES
     for start in range(0, len(content), size):
-        try:
-            yield read(content[start : start + size])
-        except Exception as error:
-            raise ValueError(f"what stands at byte {start} is not a point: {error}") from error
+        places = range(start, start + size, COORDINATE_BYTES)
+        numbers = [int.from_bytes(content[place : place + COORDINATE_BYTES], "little") for place in places]
+        if max(numbers) >= FIELD_MODULUS:
+            raise ValueError(f"at byte {start} there is no point: a number is too large")
+        yield start, numbers
+
+
+@cache
+def _maker_of_first() -> Callable[[Sequence[int]], G1]:
+    """If its memory is unknown, the library constructs each point, and checks it again, which takes longer."""
+    return maker_of(_curve().g1()) or (lambda numbers: _curve().PointG1(*numbers))
+
+
+@cache
+def _maker_of_second() -> Callable[[Sequence[int]], G2]:
+    return maker_of(_curve().g2()) or (lambda numbers: _curve().PointG2(*numbers))
 
 
 def transform(coefficients: Sequence[int], size: int) -> list[int]:

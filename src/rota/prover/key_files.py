@@ -8,7 +8,7 @@ proving key is read only if it has the hash that its transcript says: one that w
 takes, and one that was changed with skill gives proofs that tell more than they should.
 
 The development keys (docs/zeto.md) are in two places: their transcript is in this package, as every node recognizes
-verifiers that rest on them; their 8.6 MB of points are in the distribution `rota-zeto-keys`, of the extra `zeto`.
+verifiers that rest on them; their 30 MB of points are in the distribution `rota-zeto-keys`, of the extra `zeto`.
 A network that has had a ceremony has all files in a folder of its own.
 """
 
@@ -32,14 +32,14 @@ DEVELOPMENT_KEYS: Final = Path(__file__).with_name("development_keys")
 TRANSCRIPT: Final = "transcript.json"
 _POINTS: Final = "rota_zeto_keys"
 
-# Points of the two groups that are read without a pause: 0.2 s on one core.
+# Points of the two groups that are read without a pause: 10 ms on one core, and 0.2 s where the library checks each.
 FIRST_A_SLICE: Final = 2_048
 SECOND_A_SLICE: Final = 512
 
 V = TypeVar("V")
 Reading: TypeAlias = Generator[int, None, V]
 
-_MAGIC: Final = b"rota groth16 1\n"
+_MAGIC: Final = b"rota groth16 2\n"
 _HEADER_BYTES_MAX: Final = 4096
 
 
@@ -162,7 +162,8 @@ def load_key(folder: Path, circuit: Circuit, tell: Callable[[int], None] = lambd
 def reading_key(folder: Path, circuit: Circuit) -> Reading[ProvingKey]:
     """The proving key of a circuit, in slices. `KeyFileWrong` unless it is the one that its transcript names.
 
-    A key takes seconds to read and a slice a fraction of one. Each slice yields how many of a hundred parts are read.
+    A key takes up to a second to read and a slice a small part of that. Each slice yields how many of a hundred parts
+    are read.
     """
     entry = read_transcript(folder).of(circuit)
     path = key_path(folder, circuit)

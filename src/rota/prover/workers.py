@@ -2,9 +2,9 @@
 
 A proof is seconds of one core's whole work. It is made in a process of its own, one core each, and with less right to
 the processor than the node, whose heartbeats must not wait. Processes are started when the node has a contract that
-needs proofs (`prepare`): most nodes have none. Then each process reads the keys of the contract's circuits, which takes
-up to half a minute, so that the first proof does not wait for it. They are read in slices: a proof that is wanted
-meanwhile waits for its own key and a slice of another, and not for all keys. A process that is started anew reads the
+needs proofs (`prepare`): most nodes have none. Then each process reads the keys of the contract's circuits, up to a
+second each, so that the first proof does not wait for it. They are read in slices: a proof that is wanted meanwhile
+waits for its own key and a slice of another, and not for all keys. A process that is started anew reads the
 key of a circuit when it first proves something of it. `progress` shows how far that is, and it is logged.
 
 Statements have secrets in them. They go to the processes by a pipe and nowhere else (`workers.processes`).
