@@ -73,8 +73,8 @@ class StoredListener:
 class ListeningStore(Protocol):
     """The order of receipts, and the listeners that follow it. `Unavailable` when the store is away."""
 
-    async def due(self) -> tuple[DueReceipt, ...]:
-        """What is final and complete and has no number yet; some of it, in the order of the chain."""
+    async def due(self, most: int) -> tuple[DueReceipt, ...]:
+        """What is final and complete and has no number yet, in the order of the chain: all of it, or so many."""
         ...
 
     async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:
