@@ -56,7 +56,7 @@ class MemoryListening:
         if self.is_away:
             raise Unavailable("the store is away")
 
-    async def due(self) -> tuple[DueReceipt, ...]:
+    async def due(self, most: int) -> tuple[DueReceipt, ...]:
         return ()
 
     async def number(self, receipts: object) -> None: ...

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 from structlog.testing import capture_logs
 
+from rota.chain.effects import BlocksIndexed
+from rota.machine.effects import IntentAccepted
 from rota.model.genesis import Genesis, encode_genesis
 from rota.model.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, Leaf, Mode, NodeName, Rotation
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Unavailable, undone_leaf
@@ -34,11 +36,11 @@ class Orders(MemoryListening):
     cleanings: int = 0
     undone: int = 0
 
-    async def due(self) -> tuple[DueReceipt, ...]:
+    async def due(self, most: int) -> tuple[DueReceipt, ...]:
         self.asked += 1
         self._look()
         self.looks += 1
-        return tuple(self.waiting[:2])
+        return tuple(self.waiting[:most])
 
     async def number(self, receipts: object) -> None:
         assert isinstance(receipts, Sequence)
@@ -104,7 +106,8 @@ def source_of(store: Orders, views: Views) -> ReceiptSource:
 
 
 @in_loop
-async def test_all_that_is_due_is_numbered_and_told() -> None:
+async def test_all_that_is_due_is_numbered_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipts, "NUMBERED_AT_ONCE_MAX", 2)
     store = Orders(waiting=[due(number) for number in range(1, 6)])
     order = order_of(store)
     running = asyncio.create_task(order.run())
@@ -113,6 +116,50 @@ async def test_all_that_is_due_is_numbered_and_told() -> None:
         await asyncio.sleep(0)
     assert [each.sequence for each in store.numbered] == [1, 2, 3, 4, 5]
     assert store.cleanings == 1
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@in_loop
+async def test_store_is_asked_again_only_after_a_full_page() -> None:
+    store = Orders(waiting=[due(1), due(2)])
+    await order_of(store).look()
+    assert (len(store.numbered), store.looks) == (2, 1)
+
+
+@in_loop
+async def test_held_receipts_are_not_asked_for_again_before_they_are_released() -> None:
+    store = Orders(waiting=[due(1), due(2)])
+    order = ReceiptOrder(store, lambda _: "noto", lambda found: found[:1])  # type: ignore[arg-type]
+    await order.look()
+    assert (len(store.numbered), store.looks) == (1, 1)
+
+
+@in_loop
+async def test_store_is_asked_when_an_order_that_may_make_a_receipt_due_is_durable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(receipts, "PAUSE_S", 0)
+    monkeypatch.setattr(receipts, "REST", 0)
+    store = Orders()
+    order = order_of(store)
+    running = asyncio.create_task(order.run())
+    while not store.looks:
+        await asyncio.sleep(0)
+    order.ordered((IntentAccepted(an_intent(1)),))
+    order.ordered((BlocksIndexed(2, ()), IntentAccepted(an_intent(2))))
+    order.ordered((IntentAccepted(an_intent(3)),))
+    order.written(1)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert store.looks == 1
+    order.written(1)
+    while store.looks == 1:
+        await asyncio.sleep(0)
+    order.written(1)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert store.looks == 2
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

@@ -90,7 +90,7 @@ async def test_listener_is_told_by_a_new_number_when_a_receipt_is_undone_and_whe
         place = await opened.store.listening.receipt_number(FIRST, one.intent)
         assert place is not None
         assert place.is_undone
-        assert await opened.store.listening.due() == ()
+        assert await opened.store.listening.due(500) == ()
         await opened.write(OWN, BlocksIndexed(2, (block(3, one), block(4))))
         assert await number_all(opened) == [(2, two.intent), (4, one.intent)]
         place = await opened.store.listening.receipt_number(FIRST, one.intent)

@@ -67,7 +67,7 @@ async def commit(opened: Opened, height: int, *transitions: Transition) -> None:
 async def number_all(opened: Opened) -> list[tuple[int, IntentId]]:
     """Number what is due; the whole order."""
     listening = opened.store.listening
-    await listening.number([(each, "noto") for each in await listening.due()])
+    await listening.number([(each, "noto") for each in await listening.due(500)])
     return [(each.sequence, each.intent) for each in await listening.receipts_after(0, 100)]
 
 
@@ -118,7 +118,7 @@ async def test_receipts_are_numbered_in_the_order_in_which_the_chain_has_them(ma
         assert await number_all(opened) == [(1, three.intent), (2, one.intent)]
         await opened.write(FIRST, BlocksIndexed(2, (block(3, two), block(4))))
         assert await number_all(opened) == [(1, three.intent), (2, one.intent), (3, two.intent)]
-        assert await opened.store.listening.due() == ()
+        assert await opened.store.listening.due(500) == ()
 
 
 @in_loop
@@ -139,7 +139,7 @@ async def test_what_ended_off_the_chain_is_due_at_once_and_a_deployment_comes_wi
         made = IntentFinalised(Receipt(intent_id(7), Outcome.CONFIRMED, contract=FIRST))
         await opened.write(FIRST, IntentAccepted(an_intent(6)), reverted)
         await opened.write(NO_CONTRACT, IntentAccepted(deployment), made)
-        assert await opened.store.listening.due() == (
+        assert await opened.store.listening.due(500) == (
             DueReceipt(intent_id(6), FIRST, Leaf(intent_id(6))),
             DueReceipt(intent_id(7), NO_CONTRACT, Leaf(intent_id(7)), deployment),
         )
@@ -189,7 +189,7 @@ async def test_nothing_has_two_numbers_and_numbers_survive_a_restart(make: Make)
     async with opened_on(database) as opened:
         one, two = await accept_and_permit(opened, 1, 2)
         await commit(opened, 1, one)
-        due = await opened.store.listening.due()
+        due = await opened.store.listening.due(500)
         await opened.store.listening.number([(each, "noto") for each in due])
         await opened.store.listening.number([(each, "noto") for each in due])
         assert await number_all(opened) == [(1, one.intent)]

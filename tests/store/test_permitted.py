@@ -93,7 +93,7 @@ async def test_recipient_has_its_coin_when_the_chain_has_the_leaf_and_not_before
         assert await records(opened, swap) == [], "the chain took it back"
         await opened.write(FIRST, BlocksIndexed(3, (block(4, swap.spends), block(5))))
         assert await records(opened, swap) == ["Coin"]
-        await opened.store.listening.number([(each, "noto") for each in await opened.store.listening.due()])
+        await opened.store.listening.number([(each, "noto") for each in await opened.store.listening.due(500)])
         found = await opened.store.listening.receipts_of(swap.spends.intent)
         assert [each.leaf for each in found] == [swap.spends.leaf], "its node has a receipt of the end"
 

@@ -342,7 +342,7 @@ async def test_what_has_not_ended_is_found(make: Make) -> None:
         assert found(*await store.submissions.find(Query(), is_open=True)) == [PUBLIC.id]
         await store.public.save((replace(public, ending=Ending(False, 5, "no")),))
         assert await store.submissions.find(Query(), is_open=True) == ()
-        await store.listening.number([(each, "noto") for each in await store.listening.due()])
+        await store.listening.number([(each, "noto") for each in await store.listening.due(500)])
         assert set(await ended(store, Query())) == {intent_id(number) for number in (1, 2, 3)}
         assert await ended(store, like(type="public", success=False)) == [PUBLIC.id]
         assert await ended(store, like(type="private", success=False)) == [intent_id(3)]

@@ -73,8 +73,8 @@ class StoredListener:
 class ListeningStore(Protocol):
     """The order of receipts, and the listeners that follow it. All methods: `Unavailable` when the store is away."""
 
-    async def due(self) -> tuple[DueReceipt, ...]:
-        """Some of the final and complete receipts without a number, in the order of the chain."""
+    async def due(self, most: int) -> tuple[DueReceipt, ...]:
+        """At most `most` of the final and complete receipts without a number, in the order of the chain."""
         ...
 
     async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:

@@ -298,7 +298,7 @@ class RunningNode:
             self.leaders.heard(event.envelope)
         if isinstance(event, Written):
             self.engine.take_written(event.count)
-            self.receipts.look_soon()
+            self.receipts.written(event.count)
             return
         if not isinstance(event, _MAY_BE_FOR_SERVICES) or not (self.mail.take(event) or self.holdings.take(event)):
             self.engine.tell(event)
@@ -528,6 +528,7 @@ class RunningNode:
             case Persist():
                 self.rounds_dispatched += sum(isinstance(record, RoundDispatch) for record in effect.records)
                 _log_questions(effect.records)
+                self.receipts.ordered(effect.records)
                 self.adapters.store.perform(effect)
                 self._tell_of_prepared(effect.contract, effect.records)
             case RecallDispatches(nonces, account):

@@ -39,7 +39,7 @@ from rota.store.encoding import decode_deployed, decode_intent, decode_outcome
 from rota.store.finality import ACKNOWLEDGE, may_return, unacknowledged
 from rota.wire.sizes import transition_bytes
 
-NUMBERED_AT_ONCE_MAX: Final = 500
+FORGOTTEN_AT_ONCE_MAX: Final = 500
 # Rows of receipts that are read for the blocks of one answer.
 ROWS_WITH_RECEIPTS_MAX: Final = 10_000
 
@@ -118,24 +118,24 @@ class Listening:
 
     # Receipts.
 
-    async def due(self) -> tuple[DueReceipt, ...]:
-        """What is final and complete and has no number yet: at most `NUMBERED_AT_ONCE_MAX`, in the chain's order."""
-        return await self._access.read(self._due())
+    async def due(self, most: int) -> tuple[DueReceipt, ...]:
+        """What is final and complete and has no number yet: at most so many, in the chain's order."""
+        return await self._access.read(self._due(most))
 
-    def _due(self) -> Reading[tuple[DueReceipt, ...]]:
+    def _due(self, most: int) -> Reading[tuple[DueReceipt, ...]]:
         height = yield from self._final_height()
         time_s = yield from self._final_time_s(height)
-        rows: Any = yield Statement(_COMMITTED_AND_DUE, (height, height, time_s, NUMBERED_AT_ONCE_MAX))
+        rows: Any = yield Statement(_COMMITTED_AND_DUE, (height, height, time_s, most))
         found = [
             DueReceipt(IntentId(intent), contract, Leaf(leaf), is_changed=before is not None)
             for intent, contract, leaf, before in rows
         ]
-        room = NUMBERED_AT_ONCE_MAX - len(found)
+        room = most - len(found)
         rows = (yield Statement(_ENDED_AND_DUE, (room,))) if room else []
         for intent, contract, leaf, accepted, before in rows:
             deployment = decode_intent(accepted) if contract == NO_CONTRACT and accepted is not None else None
             found.append(DueReceipt(IntentId(intent), contract, Leaf(leaf), deployment, before is not None))
-        room = NUMBERED_AT_ONCE_MAX - len(found)
+        room = most - len(found)
         rows = (yield Statement(_UNDONE_AND_DUE, (room,))) if room else []
         for intent, contract, accepted in rows:
             deployment = decode_intent(accepted) if contract == NO_CONTRACT and accepted is not None else None
@@ -167,7 +167,7 @@ class Listening:
     def _expired(self) -> Reading[list[tuple[str, bytes, bytes, int]]]:
         height = yield from self._final_height()
         time_s = yield from self._final_time_s(height)
-        rows: Any = yield Statement(_EXPIRED, (time_s, height, NUMBERED_AT_ONCE_MAX))
+        rows: Any = yield Statement(_EXPIRED, (time_s, height, FORGOTTEN_AT_ONCE_MAX))
         return [(contract, leaf, intent, time_s) for contract, leaf, intent in rows]
 
     async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:

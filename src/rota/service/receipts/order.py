@@ -3,7 +3,8 @@
 Theory of operation. The store knows what is final and complete and has no number (`store.listening`); `ReceiptOrder`
 numbers it soon after it became so. It looks when it is told that something may have, no more often than every
 `PAUSE_S`, so that many receipts share a write, and rests four times as long as a look took, which is longer the more is
-under way. Whoever cannot wait asks for a look at once.
+under way. Whoever cannot wait asks for a look at once. It is not told of records that make no receipt due
+(`MAKE_NOTHING_DUE`): most commits of a busy node have no others.
 
 A number is given once. A receipt that changed, because the chain took back final blocks or confirmed what had ended,
 gets a new number in place of its old one; `undone_open` says how many no longer hold. Listeners read from the order,
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,14 +26,20 @@ from typing import Final
 
 import msgspec
 
+from rota.exchange.effects import StatesAcknowledged
 from rota.logs import catalogue
 from rota.logs.trouble import Trouble
+from rota.machine.effects import IntentAccepted, Record
 from rota.model.genesis import decode_genesis
 from rota.model.types import FINALITY_BROKEN, FINALITY_BROKEN_REASON, ContractAddress, IntentId
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Store, Unavailable
+from rota.sequencer.effects import LeavesSigned, PermissionGranted
 from rota.service.interface import AnyReceipt, FullReceipt, ReceiptDefinition, ReceiptView, TransactionType
 from rota.service.listeners.listeners import Bell, Found
 
+# A leaf that is signed when the chain has it already is of an intent of this node, whose receipt is reported.
+MAKE_NOTHING_DUE: Final = (IntentAccepted, LeavesSigned, PermissionGranted, StatesAcknowledged)
+NUMBERED_AT_ONCE_MAX: Final = 500
 PAUSE_S: Final = 0.02
 REST: Final = 4
 RETRY_S: Final = 0.5
@@ -79,6 +86,9 @@ class ReceiptOrder:
         self._wanted.set()
         self._numbering: Final = asyncio.Lock()
         self._looks = 0
+        # How many orders to write were given and are durable, and which of them make receipts due.
+        self._ordered = self._written = 0
+        self._making_due: Final[deque[int]] = deque()
         self.undone_open = 0
         self.breaks = 0
         self._asks_undone = True
@@ -111,6 +121,19 @@ class ReceiptOrder:
         """Something may be final or complete now."""
         self._wanted.set()
 
+    def ordered(self, records: Sequence[Record]) -> None:
+        """The store was given these to write, after all before."""
+        self._ordered += 1
+        if not all(isinstance(record, MAKE_NOTHING_DUE) for record in records):
+            self._making_due.append(self._ordered)
+
+    def written(self, count: int) -> None:
+        """So many more of the orders are durable."""
+        self._written += count
+        while self._making_due and self._making_due[0] <= self._written:
+            self._making_due.popleft()
+            self._wanted.set()
+
     async def run(self) -> None:
         """Until cancelled."""
         repeated = Trouble()
@@ -133,18 +156,21 @@ class ReceiptOrder:
     async def look(self) -> None:
         """Number what is due. `Unavailable` when the store is away."""
         async with self._numbering:
-            while due := await self._next_due():
-                await self._store.listening.number([(each, self._domain(each)) for each in due])
-                self.bell.ring()
-                changed = tuple(each for each in due if each.is_changed)
-                for tell in self._tell_changed if changed else ():
-                    tell(changed)
+            is_more = True
+            while is_more:
+                due = await self._store.listening.due(NUMBERED_AT_ONCE_MAX)
+                ready = tuple(self._ready(due))
+                self._is_holding = len(ready) < len(due)
+                is_more = len(ready) == NUMBERED_AT_ONCE_MAX
+                if ready:
+                    await self._number(ready)
 
-    async def _next_due(self) -> tuple[DueReceipt, ...]:
-        due = await self._store.listening.due()
-        ready = tuple(self._ready(due))
-        self._is_holding = len(ready) < len(due)
-        return ready
+    async def _number(self, due: Sequence[DueReceipt]) -> None:
+        await self._store.listening.number([(each, self._domain(each)) for each in due])
+        self.bell.ring()
+        changed = tuple(each for each in due if each.is_changed)
+        for tell in self._tell_changed if changed else ():
+            tell(changed)
 
     def release(self) -> None:
         """Receipts that were held may be numbered now."""
