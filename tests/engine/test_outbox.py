@@ -133,3 +133,17 @@ def test_what_follows_from_an_effect_leaves_behind_those_that_wait() -> None:
     outbox = Outbox(perform)
     outbox.put([reply("a"), reply("b")])
     assert left == ["a", "b", "follows"]
+
+
+def test_call_comes_when_the_writes_that_were_ordered_before_it_are_durable() -> None:
+    bench = Bench()
+    bench.outbox.after_writes(lambda: bench.left.append("nothing to wait for"))
+    bench.outbox.put([write(1), write(2)])
+    bench.outbox.after_writes(lambda: bench.left.append("called"))
+    bench.outbox.put([write(3), reply("behind")])
+    bench.outbox.take_written(1)
+    assert bench.left == ["nothing to wait for"]
+    bench.outbox.take_written(1)
+    assert bench.left == ["nothing to wait for", "called"]
+    bench.outbox.take_written(1)
+    assert bench.left[-1] == "behind"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -35,6 +36,8 @@ class Reads:
         self.wanted: list[Event] = []
         self.headers = 0
         self.committed: list[tuple[int, Leaf]] = []
+        self.is_writing = False
+        self.after_write: list[Callable[[], None]] = []
         self.positions = ReadPositions(
             NODE,
             self.store,  # type: ignore[arg-type]
@@ -44,7 +47,14 @@ class Reads:
             self.header,
             self.wanted.append,
             lambda height, _, leaf: (height, leaf) in self.committed,
+            self.after_writes,
         )
+
+    def after_writes(self, call: Callable[[], None]) -> None:
+        if self.is_writing:
+            self.after_write.append(call)
+        else:
+            call()
 
     async def header(self, number: int) -> BlockHash | None:
         self.headers += 1
@@ -63,6 +73,20 @@ async def test_position_is_reached_when_the_block_comes() -> None:
     reads.height = 11
     await waiting
     await reads.reach(PositionView(10, hash_of(10), chain=CHAIN))
+
+
+@in_loop
+async def test_position_is_reached_when_the_store_has_the_block_too() -> None:
+    """The index has a block before its write is durable, and the caller reads from the store."""
+    reads = Reads()
+    reads.is_writing = True
+    waiting = asyncio.ensure_future(reads.reach(PositionView(10, hash_of(10), chain=CHAIN)))
+    while not reads.after_write:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    reads.after_write.pop()()
+    await waiting
 
 
 @in_loop

@@ -22,6 +22,8 @@ from rota.machine.effects import Effect, Persist, SendMessage
 WAITING_MAX: Final = 65_536
 STALL_S: Final = 1.0
 
+Call = Callable[[], None]
+
 
 class Outbox:
     """The effects of one node that have not left yet; `perform` does one."""
@@ -29,7 +31,7 @@ class Outbox:
     def __init__(self, perform: Callable[[Effect], None], now_s: Callable[[], float] = time.monotonic) -> None:
         self._perform: Final = perform
         self._now_s: Final = now_s
-        self._waiting: Final[deque[Effect]] = deque()
+        self._waiting: Final[deque[Effect | Call]] = deque()
         # When each of the writes was ordered that are not durable.
         self._ordered_s: Final[deque[float]] = deque()
         self._durable_count = 0
@@ -61,6 +63,11 @@ class Outbox:
             self._waiting.append(effect)
         self.leave()
 
+    def after_writes(self, call: Call) -> None:
+        """Call this when all writes that are ordered by now are durable: at once if they are."""
+        self._waiting.append(call)
+        self.leave()
+
     def take_written(self, count: int) -> None:
         """So many more of the writes are durable, the earliest first."""
         for _ in range(count):
@@ -83,7 +90,11 @@ class Outbox:
                         return
                     self._durable_count -= 1
                     self._waiting.popleft()
+                    continue
+                first = self._waiting.popleft()
+                if isinstance(first, Effect):
+                    self._perform(first)
                 else:
-                    self._perform(self._waiting.popleft())
+                    first()
         finally:
             self._is_leaving = False

@@ -1,11 +1,12 @@
 """Reads that wait until this node has seen as much as their caller: `Positions` on the node's own index.
 
 Theory of operation. A position is a block with its hash and, where it is a private transaction's, the leaf that was
-committed and the nodes that hold states of it. It is reached when the index has the block with that hash and, if this
-node is named, the store has all states of the leaf that are for this node. What the caller says is not trusted: a
-position that does not exist is waited for as long as any other, `READ_WAIT_S`, and a bounded number of reads wait at a
-time, of which one caller has half. Missing states are asked for once in that time, if the index says that the leaf was
-committed there: what this node asks for needs no room of the peers that send it.
+committed and the nodes that hold states of it. It is reached when the index has the block with that hash, the store
+from which the caller reads has all that was ordered by then and, if this node is named, the store has all states of the
+leaf that are for this node. The position of a caller is not trusted: the wait for one that does not exist lasts as long
+as any other, `READ_WAIT_S`, and a bounded number of reads wait at a time, of which one caller has half. Missing states
+are asked for once in that time, if the index has the leaf as committed there: states that this node asks for take no
+room in the quotas of the peers that send them.
 
 A block that is older than the blocks that the index keeps is compared with the chain's own, once.
 """
@@ -39,13 +40,14 @@ SEEN_MAX: Final = 4_096
 HashAt = Callable[[int], BlockHash | None]
 Header = Callable[[int], Awaitable[BlockHash | None]]
 IsCommitted = Callable[[int, ContractAddress, Leaf], bool]
+AfterWrites = Callable[[Callable[[], None]], None]
 
 
 class ReadPositions:
     """Of one node. `hash_at` and `height` are those of its index, `header` asks the chain itself.
 
-    `chain` is the hash of the chain's block 0, if it is known. `ask` asks peers for states. `is_committed` says whether
-    a block that the index keeps has a leaf.
+    `chain` is the hash of the chain's block 0, if it is known. `ask` asks peers for states. `is_committed`: whether a
+    block that the index keeps has a leaf. `after_writes` calls back when all that the core has ordered is durable.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class ReadPositions:
         header: Header,
         ask: Callable[[Event], None],
         is_committed: IsCommitted,
+        after_writes: AfterWrites,
     ) -> None:
         self._node: Final = node
         self._store: Final = store
@@ -67,6 +70,7 @@ class ReadPositions:
         self._header: Final = header
         self._ask: Final = ask
         self._is_committed: Final = is_committed
+        self._after_writes: Final = after_writes
         self._waiting: Final[Counter[str]] = Counter()
         # Old blocks that the chain has, and leaves whose states are here: neither changes.
         self._seen: Final[OrderedDict[tuple[object, bytes], None]] = OrderedDict()
@@ -104,6 +108,7 @@ class ReadPositions:
         while self._height() < position.block_number:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LOOK_MAX_S)
+        await self._reach_store()
         found = self._hash_at(position.block_number)
         if found is None:
             found = await self._old_block(position)
@@ -111,6 +116,12 @@ class ReadPositions:
             here = f"0x{found.hex()}" if found is not None else "missing"
             text = f"must be that of block {position.block_number} on this node's chain, which is {here}"
             raise errors.invalid("blockHash", text)
+
+    async def _reach_store(self) -> None:
+        """The index goes on while its blocks are written."""
+        written = asyncio.Event()
+        self._after_writes(written.set)
+        await written.wait()
 
     async def _old_block(self, position: PositionView) -> BlockHash | None:
         key = (position.block_number, position.block_hash)
@@ -175,4 +186,5 @@ def read_positions(running: RunningNode, looking_up: LookingUp) -> ReadPositions
         header,
         running.ask_for_states,
         is_committed,
+        lambda call: running.engine.outbox.after_writes(call),
     )
