@@ -119,7 +119,7 @@ def test_no_faults_means_none() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_alone_is_survived(fault: str) -> None:
-    report = Swarm(11, Settings(minutes=1 / 4, faults=(fault,))).play()
+    report = Swarm(11, Settings(minutes=1 / 2, faults=(fault,))).play()
     assert report.violations == []
     assert report.faults > 0
 
