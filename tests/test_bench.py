@@ -166,6 +166,7 @@ def test_every_benchmark_has_help(name: str) -> None:
     assert "--json" in result.stdout
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_overload_is_measured_between_two_measures_of_saturation() -> None:
     result = run("overload", "--seconds", "1", "--json")

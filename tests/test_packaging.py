@@ -163,6 +163,7 @@ def test_command_without_the_node_names_its_extra_without_a_traceback() -> None:
     assert told.stderr == "rota: rota.cli needs the extra `node`: pip install 'rota[node]'\n"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_each_file_of_the_package_is_in_one_wheel(built: dict[str, Built]) -> None:
     names: list[str] = []
@@ -178,6 +179,7 @@ def test_each_file_of_the_package_is_in_one_wheel(built: dict[str, Built]) -> No
     assert keys == {path.relative_to(there).as_posix() for path in there.rglob("*.*") if path.suffix in (".py", ".key")}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_source_distributions_hold_no_tests_and_what_their_wheels_are_built_from(built: dict[str, Built]) -> None:
     for name, each in built.items():
@@ -191,6 +193,7 @@ def test_source_distributions_hold_no_tests_and_what_their_wheels_are_built_from
         assert {name for name in names if name.startswith(("tests/", "tools/", "docs/"))} == set()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_wheels_say_what_they_are_and_need(built: dict[str, Built]) -> None:
     scripts = ""

@@ -26,6 +26,7 @@ async def connected_since(network: LocalNetwork) -> dict[str, object]:
     return {str(peer["name"]): peer.get("activated") for peer in peers}
 
 
+@pytest.mark.nightly
 @in_loop
 async def test_database_that_is_away_for_20_s_costs_no_run_and_no_connection(tmp_path: Path) -> None:
     async with (

@@ -13,6 +13,7 @@ from tests.cluster.commands import WAIT_S, relatives, started
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.nightly
 def test_failover_of_processes_is_measured(tmp_path: Path) -> None:
     with started(tmp_path, "bench", "failover", "--runs", "1", "--fault", "kill", "--json") as process:
         output, _ = process.communicate(timeout=WAIT_S)
@@ -23,6 +24,7 @@ def test_failover_of_processes_is_measured(tmp_path: Path) -> None:
     assert relatives(tmp_path) == []
 
 
+@pytest.mark.nightly
 def test_memory_and_start_of_a_node_are_measured(tmp_path: Path) -> None:
     sizes = ("--transactions", "200", "--final", "300", "--pending", "20")
     with started(tmp_path, "bench", "node", *sizes, "--json") as process:

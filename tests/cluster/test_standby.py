@@ -33,6 +33,7 @@ async def test_standby_takes_over_when_the_active_process_is_killed(tmp_path: Pa
         await require_exactly_once(network, workload)
 
 
+@pytest.mark.nightly
 @in_loop
 async def test_standby_takes_over_when_the_active_process_hangs_and_that_ends_when_it_wakes(tmp_path: Path) -> None:
     async with at_work(tmp_path / "network", has_standby=True) as (network, workload, _, _):

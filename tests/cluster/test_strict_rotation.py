@@ -125,6 +125,7 @@ async def _at(client: Client, group: str, contract: str) -> GroupContract:
     return found.contract(contract, ARTIFACT.abi)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_contracts_of_all_kinds_rotate_and_lose_nothing_when_a_coordinator_is_killed(tmp_path: Path) -> None:
     asyncio.run(play(tmp_path / "network"))

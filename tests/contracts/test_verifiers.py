@@ -68,7 +68,14 @@ def test_one_proof_and_several_are_taken() -> None:
 @pytest.mark.timeout(KEYS_TIMEOUT_S)
 @pytest.mark.parametrize(
     "circuit",
-    [pytest.param(each, id=each.name, marks=() if each.input_count == 2 else pytest.mark.nightly) for each in CIRCUITS],
+    [
+        pytest.param(
+            each,
+            id=each.name,
+            marks=() if each.input_count == 2 and each.kind is not Kind.ANON_KYC else pytest.mark.nightly,
+        )
+        for each in CIRCUITS
+    ],
 )
 def test_each_circuit_has_its_verifier(circuit: Circuit) -> None:
     count = circuit.input_count

@@ -86,6 +86,7 @@ def test_every_intent_is_confirmed_once_a_coordinator_is_killed_a_command_happen
     assert list(summary["phases_s"]) == ["start", "stage", "workload", "end", "audit"]
 
 
+@pytest.mark.nightly
 @in_loop
 async def test_the_audit_of_a_real_network_fails_when_the_book_says_something_else(tmp_path: Path) -> None:
     """The same network is audited again and again, each time with another untruth in the book."""
@@ -191,12 +192,14 @@ def test_demonstration_stays_up_with_lines_that_work_and_a_second_one_says_what_
     left_over(tmp_path)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(find_anvil() is None, reason=f"there is no Anvil: {NO_ANVIL}")
 def test_it_runs_on_anvil_with_more_nodes(tmp_path: Path) -> None:
     summary = summary_of(tmp_path, "--ledger", "anvil", "--nodes", "4")
     assert summary["nodes"] == ["node1", "node2", "node3", "node4"]
 
 
+@pytest.mark.nightly
 def test_it_runs_on_a_chain_that_runs_already_asks_for_fees_and_is_paid_for_by_a_key(tmp_path: Path) -> None:
     key = tmp_path / "payer.key"
     key.touch(mode=0o600)

@@ -370,7 +370,9 @@ KINDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.nightly if kind == "command" else ()) for kind in KINDS]
+)
 def test_every_fault_at_every_moment_of_an_acceptance_leaves_it_done_once(
     tmp_path: Path, faults: Faults, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

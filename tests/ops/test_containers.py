@@ -261,6 +261,7 @@ def join(name: str, home: Path, replaced: dict[str, str]) -> None:
     assert done.returncode == EXIT_OK, f"{name}: {done.stdout}{done.stderr}"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_steps_of_the_containers_make_a_network(tmp_path: Path) -> None:
     options = [word for word in SERVICES["chain"]["command"][1:] if word not in ("--host", "0.0.0.0", "--port", "8545")]

@@ -22,6 +22,7 @@ def test_liar_leaves_honest_members_their_share(strategy: str) -> None:
     assert found.is_enough, f"{found.ratio:.2f} of what they get done without lies"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_core_that_demotes_nobody_gets_too_little_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Demotions, "demote", lambda *_: None)

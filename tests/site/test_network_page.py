@@ -114,6 +114,7 @@ def is_ready(machine: Machine) -> bool:
         return False
 
 
+@pytest.mark.nightly
 def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed here; run tools/install-test-tools")

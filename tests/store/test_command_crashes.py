@@ -253,7 +253,7 @@ async def _check(life: Life, sequencer: ModelSequencer, answers: dict[str, Any])
 Again = Callable[[int], Awaitable[tuple[Database, Database]]]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.nightly)])
 def again(request: pytest.FixtureRequest, tmp_path: Path) -> Again:
     """A new database by its number, for two lives."""
     if request.param == "sqlite":

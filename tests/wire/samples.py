@@ -156,9 +156,14 @@ LOCK_CHANGES: Final = st.one_of(
 )
 
 
-@cache
 def random_values(kind: Annotation) -> st.SearchStrategy[Any]:
-    """Any value that an honest node may send of this type. Made once: to make a strategy costs more than to draw."""
+    """Any value that an honest node may send of this type."""
+    return _random_values(kind)
+
+
+@cache
+def _random_values(kind: Annotation) -> st.SearchStrategy[Any]:
+    """Made once: to make a strategy costs more than to draw."""
     if kind in STRATEGIES:
         return STRATEGIES[kind]
     if kind is types.LockChange:

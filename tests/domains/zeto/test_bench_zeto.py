@@ -48,6 +48,7 @@ def test_without_the_extra_it_says_which(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "rota[zeto]" in str(command_module.measure())
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_every_kind_of_token_has_gas_for_every_load() -> None:
     loads = {"transfer": (1,), "chained": (1, 2), "mint": (1,), "deposit": (1,), "withdrawal": (1,)}
@@ -57,6 +58,7 @@ def test_every_kind_of_token_has_gas_for_every_load() -> None:
         assert figures["mint"][1] < figures["deposit"][1]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_transfers_of_one_owner_are_counted_on_a_real_node() -> None:
     for figures in measure_transfers(2):

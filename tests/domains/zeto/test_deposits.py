@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from rota.domains.zeto.domain import LEDGERS
+from rota.domains.zeto.domain import KINDS, LEDGERS
 from tests.domains.zeto.kit import NAMES, balance, begun, die_while_proving, pay, registered, token, until_balance
 from tests.ledger.chains import in_loop
 from tests.service.callers import Caller, callers
@@ -49,7 +49,9 @@ async def address_of(caller: Caller, party: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", LEDGERS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.nightly if KINDS[kind].has_identities else ()) for kind in LEDGERS]
+)
 @in_loop
 async def test_tokens_become_coins_and_coins_become_tokens(kind: str, tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
