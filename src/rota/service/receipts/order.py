@@ -2,8 +2,8 @@
 
 Theory of operation. `store.listening` finds the receipts that are final and complete and have no number; `ReceiptOrder`
 numbers them soon after they became so. It looks for them when a record may have made one due (`MAKE_NOTHING_DUE` names
-frequent ones that do not), no more often than every `PAUSE_S`, so that many receipts share a write, and rests four times
-as long as a look took, which is longer the more is under way. A caller that cannot wait asks for a look at once.
+frequent ones that do not), no more often than every `PAUSE_S`, so that many receipts share a write, and rests four
+times as long as a look took, which is longer the more is under way. A caller that cannot wait asks for a look at once.
 
 A number is given once. A receipt that changed, because the chain took back final blocks or confirmed what had ended,
 gets a new number in place of its old one; `undone_open` says how many no longer hold. Listeners read from the order,
