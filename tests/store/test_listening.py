@@ -27,6 +27,7 @@ from rota.model.types import (
     Transition,
 )
 from rota.ports import DueReceipt, ListenerPosition, StoredListener, Unavailable
+from rota.sim.disk import Fate
 from rota.store.database import Reading, Statement
 from rota.store.listening import _COMMITTED_AND_DUE, _ENDED_AND_DUE, _EXPIRED, public_due
 from tests.store.kit import (
@@ -34,7 +35,6 @@ from tests.store.kit import (
     FIRST,
     NOW_MS,
     SECOND,
-    Fate,
     FaultyDatabase,
     Make,
     Opened,
