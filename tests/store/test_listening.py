@@ -26,7 +26,8 @@ from rota.model.types import (
     Receipt,
     Transition,
 )
-from rota.ports import DueReceipt, ListenerPosition, StoredListener
+from rota.ports import DueReceipt, ListenerPosition, StoredListener, Unavailable
+from rota.sim.disk import Fate
 from rota.store.database import Reading, Statement
 from rota.store.listening import _COMMITTED_AND_DUE, _ENDED_AND_DUE, _EXPIRED, public_due
 from tests.store.kit import (
@@ -34,6 +35,7 @@ from tests.store.kit import (
     FIRST,
     NOW_MS,
     SECOND,
+    FaultyDatabase,
     Make,
     Opened,
     a_dispatch,
@@ -181,6 +183,25 @@ async def test_an_empty_transition_has_no_receipt_of_its_own(make: Make) -> None
         await commit(opened, 1, empty)
         await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=1_001), block(4, time_s=1_002))))
         assert await number_all(opened) == []
+
+
+@pytest.mark.parametrize("fate", [Fate.FAILS, Fate.LIES])
+def test_latest_number_is_read_again_after_a_write_that_failed_or_is_in_doubt(fate: Fate, tmp_path: Path) -> None:
+    @in_loop
+    async def run() -> None:
+        database = FaultyDatabase(new_sqlite(tmp_path))
+        async with opened_on(database) as opened:
+            one, two, three = await accept_and_permit(opened, 1, 2, 3)
+            await commit(opened, 1, one)
+            assert await number_all(opened) == [(1, one.intent)]
+            await opened.write(FIRST, BlocksIndexed(2, (block(3, two), block(4))))
+            database.fate, database.strikes = fate, 1
+            with pytest.raises(Unavailable):
+                await number_all(opened)
+            await opened.write(FIRST, BlocksIndexed(4, (block(5, three), block(6))))
+            assert await number_all(opened) == [(1, one.intent), (2, two.intent), (3, three.intent)]
+
+    run()
 
 
 @in_loop

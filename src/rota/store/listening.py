@@ -115,6 +115,8 @@ class Listening:
         self._final_time_s: Final = final_time_s
         self._clock: Final = clock
         self._numbering: Final = asyncio.Lock()
+        # The latest number, while it is known.
+        self._latest: int | None = None
 
     # Receipts.
 
@@ -146,9 +148,10 @@ class Listening:
         """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
         now_ms = self._clock()
         undone = [receipt for receipt, _ in receipts if receipt.leaf == undone_leaf(receipt.intent)]
-        # Only this method gives numbers, one call at a time: the latest number stays the latest until the write.
+        # Only this method gives numbers, one call at a time. The latest is read again after a write that raised.
         async with self._numbering:
-            latest = await self._access.read(_latest_number())
+            latest = self._latest if self._latest is not None else await self._access.read(_latest_number())
+            self._latest = None
             numbered = enumerate(receipts, latest + 1)
             await self._access.write(
                 [
@@ -158,6 +161,7 @@ class Listening:
                     *(Statement(_UNDONE_TOLD, (receipt.intent, receipt.contract)) for receipt in undone),
                 ]
             )
+            self._latest = latest + len(receipts)
 
     async def forget_expired(self) -> None:
         """What could be committed up to a time that has passed, and was not, will have no receipt."""

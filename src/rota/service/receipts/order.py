@@ -1,10 +1,9 @@
 """The order of this node's receipts, and what listeners of receipts read from it.
 
-Theory of operation. The store knows what is final and complete and has no number (`store.listening`); `ReceiptOrder`
-numbers it soon after it became so. It looks when it is told that something may have, no more often than every
-`PAUSE_S`, so that many receipts share a write, and rests four times as long as a look took, which is longer the more is
-under way. Whoever cannot wait asks for a look at once. It is not told of records that make no receipt due
-(`MAKE_NOTHING_DUE`): most commits of a busy node have no others.
+Theory of operation. `store.listening` finds the receipts that are final and complete and have no number; `ReceiptOrder`
+numbers them soon after they became so. It looks for them when a record may have made one due (`MAKE_NOTHING_DUE` names
+frequent ones that do not), no more often than every `PAUSE_S`, so that many receipts share a write, and rests four
+times as long as a look took, which is longer the more is under way. A caller that cannot wait asks for a look at once.
 
 A number is given once. A receipt that changed, because the chain took back final blocks or confirmed what had ended,
 gets a new number in place of its old one; `undone_open` says how many no longer hold. Listeners read from the order,
