@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
 from random import Random
 from typing import Final, TypeVar, cast
 
@@ -47,12 +46,15 @@ from rota.sim.liars.making import renamed, signed_by
 from rota.sim.liars.mutator import Mutator
 from rota.sim.liars.notebook import Notebook
 from rota.sim.world import World
-from rota.store import DatabaseStore, SqliteDatabase
+from rota.store import DatabaseStore
+from rota.store.database import Database
 from rota.wire.messages import Envelope, Message
 from tests import bounds
 from tests.fuzz.corruption import corrupted
 
 V = TypeVar("V")
+# The same database of a node each time.
+MakeDatabase = Callable[[NodeName], Database]
 
 # Of the messages of the stranger, so many are left as they are: otherwise nothing would get anywhere.
 HONEST: Final = 0.5
@@ -199,9 +201,9 @@ def walked(value: V, change: Callable[[object], object]) -> V:
 class StoredDisk(Disk):
     """A disk whose records are in a database too; a node that starts begins from what is there."""
 
-    def __init__(self, path: Path, config: Config, contracts: KnownContracts, known: KnownContract) -> None:
+    def __init__(self, database: MakeDatabase, config: Config, contracts: KnownContracts, known: KnownContract) -> None:
         super().__init__()
-        self.path = path
+        self.database = database
         self.config = config
         self.contracts = contracts
         self.known = known
@@ -228,7 +230,7 @@ class StoredDisk(Disk):
             events.append(event)
             written.set()
 
-        store = DatabaseStore(SqliteDatabase(self.path, name), name, self.config, tell, lambda: 0, nullifier_of)
+        store = DatabaseStore(self.database(name), name, self.config, tell, lambda: 0, nullifier_of)
         await store.start()
         try:
             if not self.written_count:

@@ -52,6 +52,7 @@ from rota.model.types import (
 )
 from rota.sequencer.effects import AssembleIntents, CheckRound
 from rota.service.groups.mail import _is_content
+from rota.store import SqliteDatabase
 from rota.store.groups import _described
 from rota.testing.simulation import Verifiers, secret_of
 from rota.transport.certificates import read_certificate
@@ -118,7 +119,7 @@ def _pem(content: bytes) -> bytes:
 @lru_cache(maxsize=8)
 def _calm(name: str) -> Quiet:
     with tempfile.TemporaryDirectory() as folder:
-        return calm(name, Path(folder))
+        return calm(name, lambda node: SqliteDatabase(Path(folder) / f"{node}.db", node))
 
 
 def _genesis(name: str) -> tuple[bytes, ...]:

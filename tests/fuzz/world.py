@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any, Final, cast
 
@@ -49,7 +48,7 @@ from rota.wire.messages import (
     Verdict,
 )
 from tests.domains.pente.members import token
-from tests.fuzz.peers import StoredDisk, Stranger
+from tests.fuzz.peers import MakeDatabase, StoredDisk, Stranger
 from tests.ledger.participant import OneKey
 from tests.wire.samples import MESSAGE_TYPES, full_envelope, lean_envelope
 
@@ -125,9 +124,9 @@ class Quiet:
     intents: tuple[Intent, ...]
 
 
-def calm(name: str, folder: Path) -> Quiet:
+def calm(name: str, database: MakeDatabase) -> Quiet:
     """Honest users for a while."""
-    swarm, stranger = _swarm(SETTINGS[name](), 1, folder)
+    swarm, stranger = _swarm(SETTINGS[name](), 1, database)
     stranger.is_quiet = True
     swarm.open()
     swarm.world.run_until(LIES_MS)
@@ -137,10 +136,10 @@ def calm(name: str, folder: Path) -> Quiet:
     return Quiet(swarm.hosted, disk.known, disk.contracts, made, tuple(contents), tuple(swarm.intents.values()))
 
 
-def play(name: str, seed: int, folder: Path) -> Played:
+def play(name: str, seed: int, database: MakeDatabase) -> Played:
     """The stranger lies; then each honest node begins again from its database, and its users ask for more."""
     setting = SETTINGS[name]()
-    swarm, stranger = _swarm(setting, seed, folder)
+    swarm, stranger = _swarm(setting, seed, database)
     world = swarm.world
     swarm.open()
     world.at(100, stranger.talk)
@@ -189,7 +188,7 @@ class Proposals(Factory):
             super().acquaint(node, order)
 
 
-def _swarm(setting: Setting, seed: int, folder: Path) -> tuple[HostedSwarm, Stranger]:
+def _swarm(setting: Setting, seed: int, database: MakeDatabase) -> tuple[HostedSwarm, Stranger]:
     workload, domain = setting.workload, setting.domain
     random = Random(f"{seed}/fuzz")
     deployment = deploy(domain, workload.arguments, workload.deployer)
@@ -210,7 +209,7 @@ def _swarm(setting: Setting, seed: int, folder: Path) -> tuple[HostedSwarm, Stra
             contracts = KnownContracts(name, CHAIN_ID, {domain.name: domain}, salt_key, FACTORY)
             contracts.add(known)
             known_to[name] = contracts
-            node.disk = StoredDisk(folder / f"{name}.db", node.config, contracts, known)
+            node.disk = StoredDisk(database, node.config, contracts, known)
     world.factory = Proposals(world, known_to)
     swarm.services = world.services = HostedServices(world, hosted, lambda _: None)
     world.conspiracy = stranger = Stranger(world, setting.liar, random, MADE)
