@@ -1,6 +1,6 @@
 """A peer that sends anything: real nodes of a real domain in a simulated network, one of which lies in every message.
 
-Theory of operation. `Stranger` stands between one node and the others. What that node says is changed: a field, by the
+Theory of operation. `Stranger` stands between one node and the others. It changes the messages of that node: a field, by the
 mutator of the simulator; the content of a state, and then leaf and signature are made to agree, so that nothing but the
 domain can tell; or a message of another type is sent in its place. The disks of the other nodes are real databases
 (`StoredDisk`): whatever a node writes is written there, and a node that starts begins from there.
@@ -135,7 +135,7 @@ class Stranger(Conspiracy):
         return made
 
     def _of_another_type(self) -> Envelope:
-        """One that was heard or is made up, under this life's numbers."""
+        """One of those before, or made up, under the numbers of this run."""
         pool: list[Message] = [each.body for kept in self._heard.values() for each in kept[-2:]]
         body = (
             self.random.choice((*pool, *self._made)) if self.random.random() < 0.5 else self.random.choice(self._made)
@@ -184,7 +184,7 @@ class Stranger(Conspiracy):
 
 
 def walked(value: V, change: Callable[[object], object]) -> V:
-    """A value in which every part is another one where `change` makes one; what is within that is left alone."""
+    """A value in which every part is another one where `change` makes one; nothing within that is changed."""
     made = change(value)
     if made is not None:
         return cast(V, made)
@@ -199,7 +199,7 @@ def walked(value: V, change: Callable[[object], object]) -> V:
 
 
 class StoredDisk(Disk):
-    """A disk whose records are in a database too; a node that starts begins from what is there."""
+    """A disk whose records are in a database too; a node begins from these when it starts."""
 
     def __init__(self, database: MakeDatabase, config: Config, contracts: KnownContracts, known: KnownContract) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ class StoredDisk(Disk):
         return asyncio.run(self.stored(name)) if self.records else stored
 
     async def stored(self, name: NodeName) -> StoredNode:
-        """Write what was recorded since, then read everything. What a database rejects ends the test."""
+        """Write the new records, then read everything. A record that the database rejects ends the test."""
         async with self.opened(name) as store:
             return await store.restore((self.known.contract.address,))
 

@@ -1,6 +1,6 @@
 """Every reader of bytes that a peer, a proposer or any account on the chain chose, with real bytes to change.
 
-`READERS` says how each is fuzzed: bytes that it reads, and the errors by which it refuses others. `DECODERS` names
+`READERS` states how each is fuzzed: bytes that it reads, and the errors by which it refuses others. `DECODERS` names
 every function that decodes anything, with the reader that reaches it, or whose bytes it reads instead:
 `test_readers.py` compares the table with the code, so that a new function that decodes needs an entry.
 """
@@ -142,7 +142,7 @@ def _open(name: str, configuration: bytes) -> None:
     host.open_genesis({domain.name: domain}, genesis, ADDRESS, bytes(32))
 
 
-# What a state says.
+# Contents of states.
 
 
 def _contents(name: str) -> tuple[bytes, ...]:
@@ -160,7 +160,7 @@ def _unseal(name: str, content: bytes) -> None:
 
 
 def _hold(name: str, content: bytes) -> None:
-    """As a node does with what is confirmed."""
+    """As a node does with confirmed states."""
     hosted = replace(_calm(name).hosted, secret_of=secret_of)
     node = hosted.contract.committee[0]
     state, transition = _held(hosted, content)
@@ -173,14 +173,14 @@ def _hold(name: str, content: bytes) -> None:
 
 
 def _show(name: str, content: bytes) -> None:
-    """As a node does for a receipt, and for a draft that somebody shows."""
+    """As a node does for a receipt, and for a draft of another party."""
     hosted = _calm(name).hosted
     _, transition = _held(hosted, content)
     host.receipt(hosted, transition, {}, hosted.contract.committee[0])
 
 
 def _endorse(name: str, content: bytes) -> None:
-    """As an endorser does: one output of a real transition says something else."""
+    """As an endorser does: one output of a real transition has another content."""
     quiet = _calm(name)
     hosted, random = quiet.hosted, Random(content)
     made = random.choice(quiet.transitions)
@@ -239,7 +239,7 @@ def _reader(hosted: Hosted, state: State) -> Party:
     return unseal(hosted.known, state.content or b"").readers[0]
 
 
-# What is on the chain.
+# Logs, answers and reverts of contracts.
 
 
 def _log(topics: tuple[bytes, ...], content: bytes) -> Log:
@@ -292,7 +292,7 @@ def _explain_revert(content: bytes) -> None:
 
 
 def _read_outcomes(content: bytes) -> None:
-    """Of a contract that only is awaited: anybody may have deployed it under the id, with any code."""
+    """Of an awaited contract, which any account may have deployed under the id, with any code."""
     for topics in ((ROUND_TOPIC, WORD), (SKIPPED_TOPIC, WORD, WORD, WORD), (ROUND_TOPIC, WORD, WORD, WORD)):
         bindings.outcomes_of((_log(topics, content),), 1337)
     decode_payload(content, WORD)
@@ -311,7 +311,7 @@ _DEPLOYED: Final = bindings.deployment_topics()
 
 
 def _of_domain(name: str) -> dict[str, Reader]:
-    """What is read of a contract of this domain."""
+    """The readers of a contract of this domain."""
 
     def reader(
         corpus: Callable[[str], Sequence[bytes]], read: Callable[[str, bytes], object], *refusals: type[Exception]

@@ -19,7 +19,7 @@ import rota
 from tests.fuzz.readers import DECODERS, READERS, Own
 
 SOURCE: Final = Path(rota.__file__).parent
-# What nobody serves: demonstrations, tools, tests, and the chain for them.
+# Demonstrations, tools, tests, and the chain for them: no node serves these.
 ELSEWHERE: Final = {"sim", "testing", "demo", "bench", "cli", "doctor", "localnet", "client"}
 ELSEWHERE_WITHIN: Final = {"embedded", "configuring"}
 # By which calls anything is decoded. Records, envelopes and blocks of the database are typed (`store/encoding.py`).
@@ -58,7 +58,7 @@ def test_reader_answers_or_refuses(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_reader_takes_what_nobody_changed(name: str) -> None:
+def test_reader_takes_unchanged_bytes(name: str) -> None:
     reader = READERS[name]
     corpus = reader.corpus()
     assert corpus
@@ -110,7 +110,7 @@ BY_ITS_READER: Final = {
 
 
 @pytest.mark.parametrize("name", sorted({each for each in DECODERS.values() if not isinstance(each, Own)}))
-def test_reader_reaches_the_functions_that_the_table_says(name: str) -> None:
+def test_reader_reaches_the_functions_of_its_entries(name: str) -> None:
     wanted = {function for function, reader in DECODERS.items() if reader == name} - BY_ITS_READER
     reader, random, seen = READERS[name], Random(1), set[str]()
 

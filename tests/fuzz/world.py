@@ -99,7 +99,7 @@ SETTINGS: Final[dict[str, Callable[[], Setting]]] = {"noto": _noto, "pente": _pe
 
 @dataclass(slots=True)
 class Played:
-    """What came of a seed."""
+    """The outcome of a seed."""
 
     swarm: HostedSwarm
     said: Counter[type[Message]]
@@ -114,7 +114,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """A contract in which nobody lied, and what is in it: real values for whoever changes them."""
+    """A contract without a liar, and its states, transitions and intents: real values to change."""
 
     hosted: Hosted
     known: KnownContract
