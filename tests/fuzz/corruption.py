@@ -16,7 +16,7 @@ Json: TypeAlias = Any
 Path: TypeAlias = tuple[int | str, ...]
 
 DEEP: Final = 400
-# What stands in the place of a value, as it is written.
+# Written in the place of a value.
 TOKENS: Final[tuple[bytes, ...]] = (
     b"null",
     b"true",

@@ -1,8 +1,8 @@
 """A peer that sends anything: real nodes of a real domain in a simulated network, one of which lies in every message.
 
-Theory of operation. `Stranger` stands between one node and the others. It changes the messages of that node: a field, by the
-mutator of the simulator; the content of a state, and then leaf and signature are made to agree, so that nothing but the
-domain can tell; or a message of another type is sent in its place. The disks of the other nodes are real databases
+Theory of operation. `Stranger` stands between one node and the others. It changes the messages of that node: a field,
+by the mutator of the simulator; the content of a state, and then leaf and signature are made to agree, so that nothing
+but the domain can tell; or it sends a message of another type. The disks of the other nodes are real databases
 (`StoredDisk`): whatever a node writes is written there, and a node that starts begins from there.
 """
 
