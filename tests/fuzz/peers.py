@@ -19,6 +19,7 @@ from typing import Final, TypeVar, cast
 from rota.chain.effects import BlocksIndexed, RoundDispatch
 from rota.engine.contracts import KnownContracts
 from rota.machine.effects import Persist
+from rota.machine.events import MessageReceived
 from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.digests import state_commitment
@@ -38,6 +39,7 @@ from rota.model.types import (
 from rota.node.node import OWN
 from rota.node.stored import StoredNode
 from rota.ports import Written
+from rota.service.watch.milestones import Milestones
 from rota.sim.disk import Disk
 from rota.sim.frames import acceptable
 from rota.sim.ledger import GENESIS
@@ -74,6 +76,8 @@ class Stranger(Conspiracy):
         self.mutator = Mutator(random, 1.0, tuple(world.nodes), self.book)
         self.said: Counter[type[Message]] = Counter()
         self.is_quiet = False
+        self.sighted = 0
+        self._milestones: Final = {each: Milestones(each) for each in world.nodes}
         self._made: Final = tuple(made)
         self._heard: Final[dict[type[Message], list[Envelope]]] = {}
         self._own: Final[dict[IntentId, Party]] = {}
@@ -95,6 +99,8 @@ class Stranger(Conspiracy):
         if name == self.name:
             self.book.note(source, name, envelope)
             self._keep(envelope)
+        # The log of transactions, the dashboard and the spans read it before the core does.
+        self.sighted += len(list(self._milestones[name].of_event(MessageReceived(source, envelope))))
         return True
 
     def submits(self, name: NodeName, dispatch: RoundDispatch) -> bool:
