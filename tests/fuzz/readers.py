@@ -32,6 +32,9 @@ from rota.host import Background, Hosted
 from rota.host.encryption import decrypted, encrypted_for
 from rota.host.proving import is_believed
 from rota.keys.certificates import make_identity
+from rota.keys.one_time import is_signed_by_intent
+from rota.keys.secp256k1 import private_key, to_compact
+from rota.keys.signatures import has_endorsed, has_signed_leaf
 from rota.ledger import bindings, registry, signatures
 from rota.ledger.reading import Log
 from rota.model.digests import state_commitment
@@ -111,6 +114,21 @@ def _certificates() -> tuple[bytes, ...]:
 
 def _pem(content: bytes) -> bytes:
     return b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(content) + b"-----END CERTIFICATE-----\n"
+
+
+def _verify(signature: bytes) -> None:
+    """The core has these verified in the event loop; the verifier is a peer's word too."""
+    text = signature[:42].decode("latin-1")
+    for verifier in (ACCOUNT, text):
+        has_signed_leaf(verifier, LEAF, 1_000, signature)
+        has_endorsed(verifier, Digest(WORD), signature)
+    is_signed_by_intent(IntentId(bytes(16)), LEAF, 1_000, signature)
+
+
+@lru_cache(maxsize=1)
+def _signatures() -> tuple[bytes, ...]:
+    made = private_key(WORD).sign(WORD)
+    return (made, to_compact(made))
 
 
 # What a proposer writes.
@@ -340,6 +358,7 @@ READERS: Final[dict[str, Reader]] = {
         _certificates, lambda der: identify(_pem(der), {}, datetime(2026, 2, 1, tzinfo=UTC)), (Refused,)
     ),
     "fingerprint": Reader(_certificates, lambda der: shown_fingerprint(_pem(der))),
+    "signature": Reader(_signatures, _verify),
     "opening": Reader(_frames, drafting.read_opening, (Rejected,)),
     "group message": Reader(lambda: (b'{"a":[1,"x",null]}',), _is_content, change=corrupted),
     "stored group": Reader(partial(_genesis, "pente"), _described, change=corrupted),
