@@ -63,6 +63,6 @@ def test_what_an_encoder_writes_is_decoded(kind: str, value: object) -> None:
         (["uint256"], b""),
     ],
 )
-def test_whatever_cannot_be_decoded_has_one_error(kinds: list[str], content: bytes) -> None:
+def test_bytes_that_no_encoder_writes_have_one_error(kinds: list[str], content: bytes) -> None:
     with pytest.raises(Undecodable):
         decode(kinds, content)

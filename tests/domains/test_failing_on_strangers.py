@@ -48,7 +48,7 @@ class Fussy(Settings):
 
 
 class Fragile(Counting):
-    """Fails on every state of somebody else, as on what a reverted call said."""
+    """Fails on every state of another party, and on the bytes of every revert."""
 
     error: ClassVar[Exception] = FAILURES[0]
 

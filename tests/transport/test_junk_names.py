@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,7 +16,7 @@ from rota.ports import Registration, Unavailable
 from rota.transport.certificates import read_certificate
 from rota.transport.endings import Refused
 from rota.transport.endpoints import is_local, require_dialable
-from rota.transport.handshake import identify
+from rota.transport.handshake import identify, shown_fingerprint
 from rota.transport.host_addresses import HostAddresses
 from tests.transport.kit import SETTINGS, Network, make_identity, play, register, until
 
@@ -168,3 +169,13 @@ def test_certificate_that_the_library_cannot_read_is_refused_like_any_other() ->
     assert newer != der
     with pytest.raises(ValueError, match="must be readable"):
         read_certificate(newer)
+
+
+def test_shown_certificate_of_a_version_that_the_library_does_not_know_is_nobodys() -> None:
+    der = x509.load_pem_x509_certificate(make_identity("node2").certificate_pem).public_bytes(Encoding.DER)
+    other = der.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x63", 1)
+    assert other != der
+    pem = b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(other) + b"-----END CERTIFICATE-----\n"
+    with pytest.raises(Refused, match="of no use"):
+        identify(pem, {}, datetime.now(UTC))
+    assert shown_fingerprint(pem) == "a stranger"

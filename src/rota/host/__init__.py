@@ -218,7 +218,7 @@ def open_genesis(
 
 
 def _ask_what_follows_from(domain: AnyDomain, configuration: Record) -> None:
-    """The questions about a configuration alone, asked once: who asks again later gets an answer."""
+    """Ask all questions about a configuration alone once, so that none of them fails later."""
     domain.ledger_of(configuration)
     domain.tree_of(configuration)
     domain.roster_of(configuration)

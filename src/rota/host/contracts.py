@@ -96,8 +96,8 @@ class Hosted:
         """How a transition is prepared that is carried out: for its own ledger. Nothing where there is no carrier."""
         return Preparation(self.contract.address, NO_CONDITION) if self.carrier is not None else None
 
-    # What is asked about states of strangers, wherever they came from: the one place where a domain that fails on what
-    # they say, in whatever way, has said nothing about it.
+    # Questions about states that other parties made. This is the one place where any exception of a domain about such
+    # a state means that the domain does not know it.
 
     def spent_as(self, state: Known[Record]) -> StateId | None:
         """What a transition refers to that spends this state: its id, or a nullifier. Nothing where that is unknown."""

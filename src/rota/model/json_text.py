@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote, read with one error for whatever is wrong with it."""
+"""Reads JSON that others wrote, with one error for all of its flaws."""
 
 from __future__ import annotations
 

@@ -89,6 +89,15 @@ def fingerprint_of(certificate_der: bytes) -> bytes:
     return hashlib.sha256(certificate_der).digest()
 
 
+def der_of(pem: bytes) -> bytes:
+    """The bytes of a certificate that a peer has shown; `ValueError` when it is none."""
+    try:
+        return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+    except Exception as error:
+        # The library has errors of many types.
+        raise ValueError(f"a certificate must be readable: {error}") from error
+
+
 def read_certificate(der: bytes) -> Certificate:
     """A certificate from its bytes; `ValueError` when they are none, or when gRPC's TLS cannot use it."""
     if len(der) > CERTIFICATE_BYTES_MAX:

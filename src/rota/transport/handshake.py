@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
-
 from rota.model.types import NodeName
 from rota.ports import Registration
-from rota.transport.certificates import SHOWN_DIGITS, Certificate, fingerprint_of, read_certificate
+from rota.transport.certificates import SHOWN_DIGITS, Certificate, der_of, fingerprint_of, read_certificate
 from rota.transport.endings import Reason, Refused, harmless, refused
 from rota.transport.parts import ACCOUNT_BYTES, LIFE_BYTES, Announcement, Goodbye, Hello, read_part
 from rota.wire.messages import PROTOCOL_VERSION
@@ -29,7 +26,7 @@ def identify(
     It must be the peer named in the certificate: another node may have registered a copy of its fingerprint.
     """
     try:
-        certificate = read_certificate(x509.load_pem_x509_certificate(shown_pem).public_bytes(Encoding.DER))
+        certificate = read_certificate(der_of(shown_pem))
     except ValueError as error:
         raise refused(Reason.STRANGER, f"a certificate of no use was shown: {error}") from error
     name = NodeName(certificate.name)
@@ -96,7 +93,6 @@ def _require_names(hello: Hello, us: NodeName, peer: NodeName) -> None:
 def shown_fingerprint(shown_pem: bytes) -> str:
     """The fingerprint for the log, of a peer that is refused before its name is known."""
     try:
-        parsed = x509.load_pem_x509_certificate(shown_pem)
+        return f"certificate {fingerprint_of(der_of(shown_pem)).hex()[:SHOWN_DIGITS]}"
     except ValueError:
         return "a stranger"
-    return f"certificate {fingerprint_of(parsed.public_bytes(Encoding.DER)).hex()[:SHOWN_DIGITS]}"
