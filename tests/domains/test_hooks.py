@@ -174,7 +174,7 @@ def given_to(asked: CarryingCall) -> tuple[str, list[Any]]:
     flat: list[Any] = []
     for value in values[:-1]:
         each = [(parties[share["to"]], int(share["amount"])) for share in value] if isinstance(value, list) else [value]
-        flat += [parties.get(one, one) for one in each]
+        flat += [parties.get(str(one), one) for one in each]
     assert values[-1] == PREPARED
     return entry.signature, flat
 
@@ -226,7 +226,7 @@ def test_hook_decides_about_the_delegate_of_a_lock_and_about_its_owners_ending()
 
 def test_token_of_an_earlier_version_has_no_locks() -> None:
     built = town()
-    earlier = replace(built.hosted.configuration, public_locks=False, options=HOOKED_OPTIONS_WITHOUT_LOCKS)  # type: ignore[call-arg, type-var]
+    earlier = replace(built.hosted.configuration, public_locks=False, options=HOOKED_OPTIONS_WITHOUT_LOCKS)  # type: ignore[type-var]
     built.hosted = replace(built.hosted, configuration=earlier)
     built.hosted.domain.configure(earlier, built.hosted.contract)
     with pytest.raises(
