@@ -137,6 +137,10 @@ chaos: $(STAMP) ## Clusters under all faults, and databases taken away in the mi
 		$(if $(ROTATION),--rotation $(ROTATION))
 	@$(if $(ONLY)$(FAULTS)$(ROTATION),true,$(PYTEST) -m chaos)
 
+.PHONY: compat
+compat: $(STAMP) ## Flows of existing TypeScript applications; REPEATS=10 runs them in a row, BUSY=2 busy loops run beside them
+	@ROTA_COMPAT_REPEATS=$(or $(REPEATS),1) ROTA_COMPAT_BUSY=$(or $(BUSY),0) $(PYTEST) -n 0 -m slow tests/compat
+
 # Random exploration: what the gates draw is the same in every run, here it is new each time. A failure prints what
 # reproduces it.
 .PHONY: soak

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Endorsed} from "./Endorsed.sol";
+import {Lockable} from "./Lockable.sol";
 
 /// @title An endorsed ledger whose transitions another private contract carries out
 /// @notice The other contract decides about each transition, and commits it together with a transition of its own, or
@@ -14,7 +14,10 @@ import {Endorsed} from "./Endorsed.sol";
 ///
 /// The carrier's ledger can have several contracts. The endorsers there let a call of `carry` pass only from the
 /// contract that it names, so that `decider` is the one that decides.
-contract Carried is Endorsed {
+///
+/// A transition that changes a lock is carried as any other. What a lock permits was decided when its record was set:
+/// its delegate commits that without the carrier, by the public functions of `Lockable`.
+contract Carried is Lockable {
     /// @notice Only the carrier's ledger has transitions carried out.
     error NotCarrier(address caller);
 
@@ -23,11 +26,6 @@ contract Carried is Endorsed {
 
     /// @notice A transition that is not empty is committed by `carry` alone.
     error NotCarried(bytes16 intent);
-
-    /// @notice A transition was not committed: it would have been skipped for this reason.
-    /// @param stateLeaf As in `Skipped`
-    /// @param stateOutput As in `Skipped`
-    error NotCommitted(SkipReason reason, bytes32 stateLeaf, uint8 stateOutput);
 
     /// @notice What was committed is not what was to be carried out.
     /// @param named The hash chain of the cores that were named
@@ -43,7 +41,7 @@ contract Carried is Endorsed {
     /// @param endorser The one endorser
     /// @param carrier_ The ledger whose transitions carry those of this one
     /// @param decider_ The contract of that ledger that decides
-    constructor(address endorser, address carrier_, address decider_) Endorsed(_setOf(endorser), 1) {
+    constructor(address endorser, address carrier_, address decider_) Lockable(_setOf(endorser), 1) {
         carrier = carrier_;
         decider = decider_;
     }
@@ -66,15 +64,10 @@ contract Carried is Endorsed {
         override
         returns (bytes32)
     {
-        // Neither calls, nor inputs, outputs, reads or info.
-        bool isEmpty = (plan >> 120) & FLAG_CALLS == 0 && uint16(plan >> 104) == 0;
+        // Neither calls, nor a lock, nor inputs, outputs, reads or info.
+        bool isEmpty = (plan >> 120) & (FLAG_CALLS | _lockFlag()) == 0 && uint16(plan >> 104) == 0;
         if (!isEmpty && msg.sender != address(this)) revert NotCarried(bytes16(uint128(plan >> 128)));
         return super._admit(work, plan, body, auth);
-    }
-
-    /// @dev A carrier must not take a skipped transition for a committed one.
-    function _beforeSkip(SkipReason reason, bytes32 stateLeaf, uint256 stateOutput) internal view override {
-        if (msg.sender == address(this)) revert NotCommitted(reason, stateLeaf, uint8(stateOutput));
     }
 
     function _setOf(address endorser) private pure returns (address[] memory endorsers) {

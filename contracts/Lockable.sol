@@ -191,7 +191,8 @@ contract Lockable is Endorsed {
         return _skip(leafAt, plan, SkipReason.LockChanged, bytes32(_load(number + 1)), 0);
     }
 
-    /// @dev What a lock permits is committed by a call of the ledger to itself, and must not be skipped.
+    /// @dev What a lock permits is committed by a call of the ledger to itself, as is what another contract carries out
+    /// (`Carried`). Neither must be skipped.
     function _beforeSkip(SkipReason reason, bytes32 stateLeaf, uint256 stateOutput) internal view override {
         if (msg.sender == address(this)) revert NotCommitted(reason, stateLeaf, uint8(stateOutput));
     }

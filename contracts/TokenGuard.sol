@@ -16,11 +16,18 @@ contract TokenGuard {
         bytes encodedCall;
     }
 
+    /// @notice Who gets how much from a lock.
+    struct UnlockRecipient {
+        address to;
+        uint256 amount;
+    }
+
     /// @notice The group's ledger makes this call.
     event PenteExternalCall(address indexed contractAddress, bytes encodedCall);
 
     event Listed(address indexed account, bool isAllowed);
     event DayStarted(uint256 indexed day);
+    event EndedByDelegate(bytes32 indexed lockId, address indexed delegate);
 
     /// @notice Who calls for the token, and who keeps the list.
     address public immutable notary;
@@ -34,6 +41,9 @@ contract TokenGuard {
     uint256 public day;
     mapping(address account => bool isAllowed) public isAllowed;
     mapping(uint256 day => mapping(address account => uint256 amount)) public paidOn;
+
+    /// @notice Who locked coins: they come back to this account, or go where it has them prepared to go.
+    mapping(bytes32 lockId => address owner) public ownerOf;
 
     modifier onlyNotary() {
         require(msg.sender == notary, "only the notary calls this");
@@ -91,11 +101,7 @@ contract TokenGuard {
         PreparedTransaction calldata prepared
     ) external onlyNotary {
         require(sender == from || sender == notary, "only the owner or the notary pays");
-        require(isAllowed[from], "the payer is not on the list");
-        require(isAllowed[to], "the receiver is not on the list");
-        uint256 paid = paidOn[day][from] + amount;
-        require(paid <= dailyLimit, "the payment exceeds the daily limit");
-        paidOn[day][from] = paid;
+        _pay(from, to, amount);
         _carryOut(prepared);
     }
 
@@ -106,6 +112,93 @@ contract TokenGuard {
     {
         require(isAllowed[from], "the owner is not on the list");
         _carryOut(prepared);
+    }
+
+    // Of the token's locks. A payment counts when it is prepared, because a delegate then makes it without the hook.
+
+    /// @notice Coins are locked, for nobody yet.
+    function onLock(
+        address sender,
+        bytes32 lockId,
+        address from,
+        uint256,
+        bytes calldata,
+        PreparedTransaction calldata prepared
+    ) external onlyNotary {
+        _lock(sender, lockId, from);
+        _carryOut(prepared);
+    }
+
+    /// @notice Coins are locked for these recipients.
+    function onCreateTransferLock(
+        address sender,
+        bytes32 lockId,
+        address from,
+        uint256,
+        UnlockRecipient[] calldata recipients,
+        bytes calldata,
+        PreparedTransaction calldata prepared
+    ) external onlyNotary {
+        _lock(sender, lockId, from);
+        _payAll(from, recipients);
+        _carryOut(prepared);
+    }
+
+    /// @notice What is locked becomes for these recipients.
+    function onPrepareUnlock(
+        address,
+        bytes32 lockId,
+        UnlockRecipient[] calldata recipients,
+        bytes calldata,
+        PreparedTransaction calldata prepared
+    ) external onlyNotary {
+        _payAll(ownerOf[lockId], recipients);
+        _carryOut(prepared);
+    }
+
+    /// @notice A lock gets a delegate, who can end it in public as it was prepared, or give it back.
+    function onDelegateLock(address, bytes32, address, PreparedTransaction calldata prepared) external onlyNotary {
+        _carryOut(prepared);
+    }
+
+    /// @notice The owner ends a lock: pays from it, has it do what it was prepared for, or takes it back.
+    function onUnlock(
+        address,
+        bytes32 lockId,
+        UnlockRecipient[] calldata recipients,
+        bytes calldata,
+        PreparedTransaction calldata prepared
+    ) external onlyNotary {
+        _payAll(ownerOf[lockId], recipients);
+        _carryOut(prepared);
+    }
+
+    /// @notice A delegate has ended a lock. It is too late to refuse that: it was decided when the lock was prepared.
+    function handleDelegateUnlock(address sender, bytes32 lockId, UnlockRecipient[] calldata, bytes calldata)
+        external
+        onlyNotary
+    {
+        emit EndedByDelegate(lockId, sender);
+    }
+
+    function _lock(address sender, bytes32 lockId, address from) private {
+        require(sender == from || sender == notary, "only the owner or the notary locks");
+        require(isAllowed[from], "the owner is not on the list");
+        ownerOf[lockId] = from;
+    }
+
+    function _payAll(address from, UnlockRecipient[] calldata recipients) private {
+        for (uint256 n = 0; n < recipients.length; ++n) {
+            if (recipients[n].to != from) _pay(from, recipients[n].to, recipients[n].amount);
+        }
+    }
+
+    function _pay(address from, address to, uint256 amount) private {
+        require(isAllowed[from], "the payer is not on the list");
+        require(isAllowed[to], "the receiver is not on the list");
+        uint256 paid = paidOn[day][from] + amount;
+        require(paid <= dailyLimit, "the payment exceeds the daily limit");
+        paidOn[day][from] = paid;
     }
 
     function _carryOut(PreparedTransaction calldata prepared) private {

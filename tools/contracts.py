@@ -29,7 +29,7 @@ SHIPPED: Final = Path("src/rota/ledger/artifacts")
 FOR_TESTS: Final = Path("tests/contracts/artifacts")
 DIGEST: Final = SOURCES / "compiled.txt"
 INSTALL_TIMEOUT_S: Final = 300
-COMPILE_TIMEOUT_S: Final = 300
+COMPILE_TIMEOUT_S: Final = 900
 
 # Hot code pays for every jump, and each contract is deployed once: the optimizer is told to expect many runs.
 # Cancun is the first version with transient storage, and the last that every EVM we run on knows.

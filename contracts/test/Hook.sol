@@ -10,12 +10,23 @@ contract Hook {
 
     event PenteExternalCall(address indexed contractAddress, bytes encodedCall);
 
+    /// @notice What a lock is for.
+    struct UnlockRecipient {
+        address to;
+        uint256 amount;
+    }
+
     uint256 public runs;
     uint256 public moved;
     uint256 public limit = type(uint256).max;
     string public refusal;
     bytes public lastCall;
     address public redirect;
+
+    /// @notice Locks that a delegate ended: how often it was told, by whom the last one, and what the recipients have.
+    uint256 public delegateUnlocks;
+    address public lastDelegate;
+    mapping(address account => uint256 amount) public unlockedFor;
 
     constructor() {}
 
@@ -60,6 +71,76 @@ contract Hook {
     /// @notice As `INotoHooks`.
     function onBurn(address, address, uint256 amount, bytes calldata, PreparedTransaction calldata prepared) external {
         _run(amount, prepared);
+    }
+
+    /// @notice As `INotoHooks`.
+    function onLock(
+        address,
+        bytes32,
+        address,
+        uint256 amount,
+        bytes calldata,
+        PreparedTransaction calldata prepared
+    ) external {
+        _run(amount, prepared);
+    }
+
+    /// @notice As `INotoHooks`.
+    function onUnlock(
+        address,
+        bytes32,
+        UnlockRecipient[] calldata recipients,
+        bytes calldata,
+        PreparedTransaction calldata prepared
+    ) external {
+        _run(_sum(recipients), prepared);
+    }
+
+    /// @notice As `INotoHooks`.
+    function onPrepareUnlock(
+        address,
+        bytes32,
+        UnlockRecipient[] calldata recipients,
+        bytes calldata,
+        PreparedTransaction calldata prepared
+    ) external {
+        _run(_sum(recipients), prepared);
+    }
+
+    /// @notice As `INotoHooks`.
+    function onCreateTransferLock(
+        address,
+        bytes32,
+        address,
+        uint256,
+        UnlockRecipient[] calldata recipients,
+        bytes calldata,
+        PreparedTransaction calldata prepared
+    ) external {
+        _run(_sum(recipients), prepared);
+    }
+
+    /// @notice As `INotoHooks`.
+    function onDelegateLock(address, bytes32, address, PreparedTransaction calldata prepared) external {
+        _run(0, prepared);
+    }
+
+    /// @notice As `INotoHooks`: a delegate has ended a lock.
+    function handleDelegateUnlock(address sender, bytes32, UnlockRecipient[] calldata recipients, bytes calldata)
+        external
+    {
+        require(bytes(refusal).length == 0, refusal);
+        ++delegateUnlocks;
+        lastDelegate = sender;
+        for (uint256 n = 0; n < recipients.length; ++n) {
+            unlockedFor[recipients[n].to] += recipients[n].amount;
+        }
+    }
+
+    function _sum(UnlockRecipient[] calldata recipients) private pure returns (uint256 sum) {
+        for (uint256 n = 0; n < recipients.length; ++n) {
+            sum += recipients[n].amount;
+        }
     }
 
     function _run(uint256 amount, PreparedTransaction calldata prepared) private {

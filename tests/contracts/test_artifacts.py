@@ -95,7 +95,10 @@ def test_shipped_contract_fits_into_an_account(path: Path) -> None:
     assert 0 < len(artifact.deployed_bytecode) <= CODE_BYTES_MAX
 
 
-FOR_TESTS_ALONE = {"Atom", "Hook", "Playground", "Target", "TestToken", "TestVerifier"}
+FOR_TESTS_ALONE = {
+    *("Atom", "AtomFactory", "BondSubscription", "BondTracker", "Hook", "Playground", "Target", "TestToken"),
+    "TestVerifier",
+}
 
 
 def test_contracts_for_tests_are_not_shipped() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import pytest
 
 from rota.bench.gas import address_of
-from rota.calldata import Entry, encode_auth, encode_payload
+from rota.calldata import Entry, encode_auth, encode_payload, encode_spend_lock, permitted_payload
 from rota.ledger.bindings import encode_call
 from rota.model.digests import Core, domain_separator, round_digest, void_leaf
-from rota.model.types import Call, ContractAddress, Preparation, Transition
+from rota.model.types import Call, ContractAddress, LockChange, LockKind, Preparation, Transition
 from rota.sim.state_ledger import SkipReason
 from tests.contracts.evm import ALICE, BOB, TIME_S, Reverted, call_data, keccak
 from tests.contracts.kit import (
@@ -29,6 +29,7 @@ NOTARY = key_of(9)
 CAROL = ContractAddress("0x" + "ca" * 20)
 DECIDER = ContractAddress("0x" + "de" * 20)
 CARRY_GAS = 300_000
+LOCK = keccak(b"lock")
 
 
 class Pair:
@@ -230,6 +231,56 @@ def test_void_in_a_carried_payload_is_no_core() -> None:
     pair.as_carrier(pair.carry(inner, void, named=(inner,)))
     assert pair.is_used(inner)
     assert pair.is_used(void)
+
+
+def locking(pair: Pair, number: int) -> tuple[Transition, Transition]:
+    """A transition that locks a coin for Bob, and the one with which he spends the lock."""
+    coin = pair.write(number, outputs=1)
+    assert pair.outer(100 + number, pair.carry(coin)).mask == 1
+    spending = write(pair.separator, number + 1, outputs=2)
+    record = LockChange(
+        kind=LockKind.SET,
+        lock=LOCK,
+        delegate=BOB,
+        expires_at_s=TIME_S + 3_600,
+        spends=spending.leaf,
+        cancels=write(pair.separator, number + 1, outputs=1, salt=b"back").leaf,
+    )
+    return pair.write(number + 2, inputs=ids(coin), outputs=1, lock=record), spending
+
+
+def test_lock_is_set_by_the_carrier_and_spent_by_its_delegate() -> None:
+    pair = Pair()
+    setting, spending = locking(pair, 0)
+    assert pair.outer(200, pair.carry(setting)).mask == 1
+    with pytest.raises(Reverted, match="LockUnauthorized"):
+        pair.chain.send(pair.token, encode_spend_lock(LOCK, permitted_payload(spending)), ALICE)
+    pair.chain.send(pair.token, encode_spend_lock(LOCK, permitted_payload(spending)), BOB)
+    assert pair.is_there(spending)
+
+
+def test_notary_cannot_change_a_lock_past_the_carrier() -> None:
+    """A change of a lock alone has neither inputs nor outputs, and is not empty all the same."""
+    pair = Pair()
+    setting, _ = locking(pair, 0)
+    assert pair.outer(200, pair.carry(setting)).mask == 1
+    address = address_of(NOTARY)
+    given = LockChange(kind=LockKind.DELEGATE, lock=LOCK, presumed=BOB, delegate=address)
+    for number, change in ((10, given), (11, LockChange(kind=LockKind.CANCELLED, lock=LOCK, presumed=BOB))):
+        payload, auth = pair.signed(write(pair.separator, number, lock=change))
+        with pytest.raises(Reverted, match="NotCarried"):
+            pair.chain.send(pair.token, call_data("Carried", "commit", payload, bytes(32), auth), address)
+    changed = pair.write(13, lock=LockChange(kind=LockKind.DELEGATE, lock=LOCK, presumed=BOB, delegate=CAROL))
+    assert pair.outer(201, pair.carry(changed)).mask == 1
+
+
+def test_lock_that_has_changed_takes_the_carrier_back() -> None:
+    pair = Pair()
+    setting, _ = locking(pair, 0)
+    assert pair.outer(200, pair.carry(setting)).mask == 1
+    late = pair.write(13, lock=LockChange(kind=LockKind.DELEGATE, lock=LOCK, presumed=CAROL, delegate=ALICE))
+    assert pair.outer(201, pair.carry(late)).mask == 0
+    assert not pair.is_used(late)
 
 
 def test_gas_of_a_carried_transfer_is_bounded() -> None:

@@ -12,7 +12,8 @@ from rota import host
 from rota.abi.codec import entry_of
 from rota.domains.base import CarryingCall, Rejected
 from rota.domains.noto import Noto
-from rota.domains.noto.records import BasicOptions, Configuration
+from rota.domains.noto.hooks import HOOKED_OPTIONS_WITHOUT_LOCKS
+from rota.domains.noto.records import BasicOptions, Configuration, Lock, RecordedLock
 from rota.host import deploy
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.proved_ledgers import code_for
@@ -124,13 +125,114 @@ def test_hook_gets_the_sender_that_signs() -> None:
     assert built.refusal(made, NOTARY) != ""
 
 
-@pytest.mark.parametrize("function", ["lock", "createTransferLock", "unlock", "delegateLock", "spendLock"])
-def test_locks_are_refused(function: str) -> None:
-    given = {"amount": 1} if function == "lock" else {"lockId": "0x" + "11" * 32}
-    with pytest.raises(Rejected):
-        town().assemble(ALICE, function, given, CARRIED)
-    with pytest.raises(Rejected, match="must be one of mint, transfer, transferFrom, burn, burnFrom"):
-        town().assemble(ALICE, "lock", {"amount": 1}, CARRIED)
+TO_BOB = {"recipients": [{"to": BOB, "amount": 2}]}
+SHARES = "(address,uint256)[]"
+DELEGATE = "0x" + "dd" * 20
+# A request, the function of the hook, and its arguments between `lockId` and `data`.
+LOCK_OPERATIONS: list[tuple[str, dict[str, Any], str, list[Any]]] = [
+    (
+        "prepareUnlock",
+        {"from": ALICE, **TO_BOB},
+        f"onPrepareUnlock(address,bytes32,{SHARES},bytes,{TUPLE})",
+        [(BOB, 2)],
+    ),
+    (
+        "prepareBurnUnlock",
+        {"from": ALICE, "amount": 3},
+        f"onPrepareBurnUnlock(address,bytes32,address,uint256,bytes,{TUPLE})",
+        [ALICE, "3"],
+    ),
+    ("unlock", {"from": ALICE, **TO_BOB}, f"onUnlock(address,bytes32,{SHARES},bytes,{TUPLE})", [(BOB, 2)]),
+    ("cancelLock", {}, f"onUnlock(address,bytes32,{SHARES},bytes,{TUPLE})", [(ALICE, 4)]),
+]
+NEW_LOCKS: list[tuple[Party, str, dict[str, Any], str, list[Any]]] = [
+    (ALICE, "lock", {"amount": 4}, f"onLock(address,bytes32,address,uint256,bytes,{TUPLE})", [ALICE, "4"]),
+    (ALICE, "createLock", {"amount": 4}, f"onLock(address,bytes32,address,uint256,bytes,{TUPLE})", [ALICE, "4"]),
+    (
+        NOTARY,
+        "createTransferLock",
+        {"from": ALICE, **TO_BOB},
+        f"onCreateTransferLock(address,bytes32,address,uint256,{SHARES},bytes,{TUPLE})",
+        [ALICE, "2", (BOB, 2)],
+    ),
+    (
+        ALICE,
+        "createBurnLock",
+        {"from": ALICE, "amount": 3},
+        f"onCreateBurnLock(address,bytes32,address,uint256,bytes,{TUPLE})",
+        [ALICE, "3"],
+    ),
+    (NOTARY, "createMintLock", TO_BOB, f"onCreateMintLock(address,bytes32,{SHARES},bytes,{TUPLE})", [(BOB, 2)]),
+]
+
+
+def given_to(asked: CarryingCall) -> tuple[str, list[Any]]:
+    """The signature of the hook's function, and its arguments, with recipients as pairs."""
+    entry = entry_of(json.loads(str(asked.arguments["function"])), "function")
+    values = json.loads(str(asked.arguments["input"]))
+    parties = {address: party for party, address in ADDRESSES.items()}
+    flat: list[Any] = []
+    for value in values[:-1]:
+        each = [(parties[share["to"]], int(share["amount"])) for share in value] if isinstance(value, list) else [value]
+        flat += [parties.get(str(one), one) for one in each]
+    assert values[-1] == PREPARED
+    return entry.signature, flat
+
+
+def lock_of(built: Town, made: Transition) -> str:
+    (lock,) = {each.lock_id for each in built.records(made, NOTARY_NODE) if isinstance(each, Lock | RecordedLock)}
+    return "0x" + lock.hex()
+
+
+def funded() -> Town:
+    built = town()
+    built.do(NOTARY, "mint", {"to": ALICE, "amount": 5}, CARRIED)
+    return built
+
+
+@pytest.mark.parametrize("operation", NEW_LOCKS, ids=[each[1] for each in NEW_LOCKS])
+def test_hook_decides_about_new_locks(operation: tuple[Party, str, dict[str, Any], str, list[Any]]) -> None:
+    sender, function, arguments, signature, given = operation
+    built = funded()
+    made = built.assemble(sender, function, {**arguments, "data": "0x07"}, CARRIED)
+    assert built.refusal(made, sender) == ""
+    assert made.preparation == Preparation(ADDRESS, bytes(32))
+    told, values = given_to(asked_of_hook(built, made))
+    assert told == signature
+    assert values == [sender, lock_of(built, made), *given, "0x07"]
+
+
+@pytest.mark.parametrize("operation", LOCK_OPERATIONS, ids=[each[0] for each in LOCK_OPERATIONS])
+def test_hook_decides_about_changes_of_a_lock(operation: tuple[str, dict[str, Any], str, list[Any]]) -> None:
+    function, arguments, signature, given = operation
+    built = funded()
+    lock = lock_of(built, built.do(ALICE, "lock", {"amount": 4}, CARRIED))
+    made = built.assemble(ALICE, function, {"lockId": lock, **arguments}, CARRIED)
+    assert built.refusal(made, ALICE) == ""
+    assert given_to(asked_of_hook(built, made)) == (signature, [ALICE, lock, *given, "0x"])
+
+
+def test_hook_decides_about_the_delegate_of_a_lock_and_about_its_owners_ending() -> None:
+    built = funded()
+    lock = lock_of(built, built.do(ALICE, "createTransferLock", {"from": ALICE, **TO_BOB}, CARRIED))
+    spent = built.assemble(ALICE, "spendLock", {"lockId": lock}, CARRIED)
+    signature = f"onUnlock(address,bytes32,{SHARES},bytes,{TUPLE})"
+    assert given_to(asked_of_hook(built, spent)) == (signature, [ALICE, lock, (BOB, 2), "0x"])
+    made = built.assemble(ALICE, "delegateLock", {"lockId": lock, "delegate": DELEGATE}, CARRIED)
+    assert built.refusal(made, ALICE) == ""
+    signature = f"onDelegateLock(address,bytes32,address,{TUPLE})"
+    assert given_to(asked_of_hook(built, made)) == (signature, [ALICE, lock, DELEGATE])
+
+
+def test_token_of_an_earlier_version_has_no_locks() -> None:
+    built = town()
+    earlier = replace(built.hosted.configuration, public_locks=False, options=HOOKED_OPTIONS_WITHOUT_LOCKS)  # type: ignore[type-var]
+    built.hosted = replace(built.hosted, configuration=earlier)
+    built.hosted.domain.configure(earlier, built.hosted.contract)
+    with pytest.raises(
+        Rejected, match=r"must be one of mint, transfer, transferFrom, burn, burnFrom in a token with h"
+    ):
+        built.assemble(ALICE, "lock", {"amount": 1}, CARRIED)
 
 
 @pytest.mark.parametrize(
@@ -164,18 +266,10 @@ def test_ledger_follows_from_locks_and_hooks(arguments: dict[str, Any], contract
     assert (code.code if code is not None else None) == (load_artifact(contract).bytecode if contract else None)
 
 
-def test_genesis_with_hooks_and_public_locks_is_refused() -> None:
-    hosted = town().hosted
-    assert isinstance(hosted.configuration, Configuration), "noto's"
-    both = replace(hosted.configuration, public_locks=True)
-    with pytest.raises(Rejected, match=r"configuration\.publicLocks: must be false in a token with hooks"):
-        hosted.domain.configure(both, hosted.contract)
-
-
 def test_genesis_with_hooks_and_other_options_is_refused() -> None:
     hosted = town().hosted
     assert isinstance(hosted.configuration, Configuration), "noto's"
-    other = replace(hosted.configuration, options=BasicOptions(allow_lock=True))
+    other = replace(hosted.configuration, options=BasicOptions(allow_lock=False))
     with pytest.raises(Rejected, match=r"configuration\.options: must be those of a token with hooks"):
         hosted.domain.configure(other, hosted.contract)
 

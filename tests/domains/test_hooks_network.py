@@ -19,6 +19,7 @@ from tests.domains.pente.members import ARTIFACTS
 from tests.domains.pente.test_network import Group
 from tests.domains.test_noto_network import balance
 from tests.ledger.chains import Chain, in_loop, running
+from tests.server.three_nodes import FREE
 from tests.service.kit import Network, network
 
 pytestmark = pytest.mark.slow
@@ -91,7 +92,8 @@ async def token_of(nodes: Network, ledger: str, hook: str) -> ContractAddress:
 
 @asynccontextmanager
 async def gold_on(path: Path, outside: Chain | None = None) -> AsyncIterator[Gold]:
-    async with network(path, *ALL, outside=outside) as nodes:
+    # Parties without funds make public calls on a chain without fees.
+    async with network(path, *ALL, outside=outside, chain_settings=FREE) as nodes:
         await nodes.start(*ALL)
         await nodes.connected()
         yield await opened(nodes)

@@ -511,6 +511,18 @@ class Domain(ABC, Generic[C]):
         """The transaction of the carrier that makes `work.call`, and so commits the transition. Or `Rejected`."""
         raise NotImplementedError(f"{self.name} has no carrier")
 
+    def ended_lock(self, work: Carrying[C]) -> bytes | None:
+        """The lock that a committed transition ended by its delegate's public call; none for all others."""
+        return None
+
+    def parties_to_notify(self, work: Carrying[C]) -> tuple[Party, ...]:
+        """Whose addresses `notify` needs."""
+        return ()
+
+    def notify(self, work: Carrying[C], delegate: ContractAddress) -> CarryingCall:
+        """The transaction of the carrier that records the end of a lock, which `delegate` has ended. Or `Rejected`."""
+        raise NotImplementedError(f"{self.name} has no carrier")
+
     def is_worth_retrying(self, failure: Failure[C]) -> bool:
         """Whether an intent that failed on the ledger may succeed if it is assembled and dispatched again.
 

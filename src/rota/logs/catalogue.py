@@ -59,6 +59,13 @@ CARRYING_WAITING: Final = _warning(
     "The node cannot ask the other contract now, or cannot record its answer. The node retries until it can.",
     "See the reason: the store, the ledger or a peer does not answer, or the node does not have the other contract.",
 )
+HOOK_NOT_TOLD: Final = _warning(
+    "carrying.hook_not_told",
+    "A private contract is not called about a lock that a delegate has ended",
+    "contract intent reason",
+    "The call cannot be submitted. The lock has ended, and the private contract has no record of that.",
+    "See the reason. Have the notary call handleDelegateUnlock of the private contract itself.",
+)
 NODE_NOT_READY: Final = _warning(
     "node.not_ready",
     "The node is not ready",

@@ -344,7 +344,7 @@ async def opened(
     facade.commands = CommandOffice(name, commands, transactions, configuration.commands.maximum_duration_ms)
     facade.commands.failed = running.fail
     running.receipts.when_changed(lambda _: facade.commands.receipts_changed())
-    CarryingDesk(running, facade, Signatures(name, keys.signer, contracts, contracts), chain_id)
+    CarryingDesk(running, facade, Signatures(name, keys.signer, contracts, contracts), chain_id, client)
     facade.itself = Itself(running, configuration, wall_clock_ms())
     entrance = _entrance(facade, entrance_settings)
     following = _following(configuration, keys, registry, registrar, running.fail)

@@ -48,7 +48,19 @@ from rota.domains.base import (
 from rota.domains.contents import Role
 from rota.domains.locking import Permitted, StandsFor, word_of
 from rota.domains.noto.hook_records import NO_HOOKS, HookOptions, HookRequested, Hooks
-from rota.domains.noto.hooks import HOOKED_OPTIONS, asked_by, call_of, carrier_of, hooks_in, parties_in, require_hooked
+from rota.domains.noto.hooks import (
+    HOOKED_OPTIONS,
+    HOOKED_OPTIONS_WITHOUT_LOCKS,
+    asked_by,
+    call_of,
+    carrier_of,
+    ended_lock_of,
+    hooks_in,
+    notice_of,
+    parties_in,
+    parties_of_end,
+    require_hooked,
+)
 from rota.domains.noto.locks import rules_of
 from rota.domains.noto.operations import (
     RULES,
@@ -146,10 +158,9 @@ class Noto(Domain[Configuration]):
             raise Rejected(
                 "configuration.notary", f"must be of the one node that coordinates and endorses: {notary[0]}"
             )
-        if configuration.hooks != NO_HOOKS and configuration.options != HOOKED_OPTIONS:
+        options = HOOKED_OPTIONS if configuration.public_locks else HOOKED_OPTIONS_WITHOUT_LOCKS
+        if configuration.hooks != NO_HOOKS and configuration.options != options:
             raise Rejected("configuration.options", "must be those of a token with hooks: the hook decides")
-        if configuration.hooks != NO_HOOKS and configuration.public_locks:
-            raise Rejected("configuration.publicLocks", "must be false in a token with hooks, which has no locks")
 
     def ledger_of(self, configuration: Configuration) -> ProvedLedger | None:
         """Tokens whose locks are private states have the ledger of all contracts that endorsers sign for."""
@@ -165,7 +176,7 @@ class Noto(Domain[Configuration]):
         """Who may ask for it at all, and with what amounts."""
         asked = _asked(request.configuration, request.sender, request.function, request.arguments)
         if request.configuration.hooks != NO_HOOKS:
-            require_hooked(request.function)
+            require_hooked(request.configuration, request.function)
         rules_of(asked)[asked.function].needs(asked)
         return parties_of(asked)
 
@@ -225,7 +236,7 @@ class Noto(Domain[Configuration]):
         if rule is None:
             raise Refused(f"PD200001: Unknown function: {told.function}")
         if proposal.configuration.hooks != NO_HOOKS:
-            require_hooked(told.function)
+            require_hooked(proposal.configuration, told.function)
         arguments = _arguments_of(rule.arguments, told.arguments)
         asked = _asked(proposal.configuration, proposal.sender, told.function, arguments)
         spent = _spent(asked, proposal)
@@ -251,6 +262,18 @@ class Noto(Domain[Configuration]):
         """The notary's call of the hook."""
         return call_of(work)
 
+    def ended_lock(self, work: Carrying[Configuration]) -> bytes | None:
+        """A transition that a lock permits names the lock."""
+        return ended_lock_of(work)
+
+    def parties_to_notify(self, work: Carrying[Configuration]) -> tuple[Party, ...]:
+        """Who got coins from the lock."""
+        return parties_of_end(work)
+
+    def notify(self, work: Carrying[Configuration], delegate: ContractAddress) -> CarryingCall:
+        """The notary's call of `handleDelegateUnlock`."""
+        return notice_of(work, delegate)
+
     # Asking.
 
     def call(self, question: Question[Configuration]) -> object:
@@ -268,10 +291,10 @@ class Noto(Domain[Configuration]):
 
 
 def _options_of(arguments: Constructor, notary: Party) -> tuple[BasicOptions, bool, Hooks]:
-    """What holders may do, whether locks are on the ledger, and the hooks. A token with hooks has no locks."""
+    """What holders may do, whether locks are on the ledger, and the hooks. Locks of a token with hooks are there."""
     options = arguments.options
     if arguments.notary_mode == "hooks":
-        return HOOKED_OPTIONS, False, hooks_in(options.hooks, notary)
+        return HOOKED_OPTIONS, True, hooks_in(options.hooks, notary)
     if options.hooks != HookOptions():
         raise Rejected("options.hooks", "must be left out unless notaryMode is hooks")
     return options.basic, options.public_locks, NO_HOOKS

@@ -32,6 +32,8 @@ from rota.domains.base import Rejected as DomainRejected
 from rota.engine.contracts import KnownContracts
 from rota.keys.signatures import Signatures
 from rota.ledger.bindings import encode_call
+from rota.ledger.client import RpcClient
+from rota.ledger.looking_up import LookingUp
 from rota.ledger.settlement import leg_of
 from rota.logs import catalogue
 from rota.logs.trouble import Trouble
@@ -50,6 +52,7 @@ from rota.model.types import (
 )
 from rota.ports import Background, StoredCarried, Unavailable
 from rota.rpc import errors
+from rota.service.carrying.ended_locks import EndedLocks
 from rota.service.interface import Submission, Transactions, TransactionType
 from rota.service.run import RunningNode
 from rota.wire.messages import EndorserSignature, Envelope, TransactionReverted
@@ -71,7 +74,9 @@ Key = tuple[ContractAddress, Leaf, Digest]
 class CarryingDesk:
     """Of one node, as long as its store is open."""
 
-    def __init__(self, running: RunningNode, node: Transactions, signatures: Signatures, chain_id: int) -> None:
+    def __init__(
+        self, running: RunningNode, node: Transactions, signatures: Signatures, chain_id: int, client: RpcClient
+    ) -> None:
         self._running: Final = running
         self._node: Final = node
         self._signatures: Final = signatures
@@ -82,8 +87,9 @@ class CarryingDesk:
         self._woken: Final = asyncio.Event()
         self._trouble: Final = Trouble()
         self._said = 0
+        self._ended_locks: Final = EndedLocks(running, node, LookingUp(client), self._patiently)
         running.when_prepared(self.take)
-        running.beside.append(self.run)
+        running.beside.extend((self.run, self._ended_locks.run))
         running.before_closing(self.close)
 
     def take(self, contract: ContractAddress, record: TransitionPrepared) -> None:
@@ -128,6 +134,7 @@ class CarryingDesk:
         return self._running.contracts
 
     async def _note(self, contract: ContractAddress, record: TransitionPrepared) -> None:
+        await self._patiently(lambda: self._ended_locks.note(record.prepared.transition))
         key = f"carried-{secrets.token_hex(KEY_BYTES)}"
         await self._patiently(lambda: self._running.adapters.store.carried.add(contract, record, key))
         self._woken.set()
