@@ -457,7 +457,7 @@ class Swarm:
             self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
 
     def has_caught_up(self) -> bool:
-        """The last block is on the disk of every honest node: that is what is judged, and memory may be ahead of it."""
+        """The last block is on the disk of every honest node: disks are judged, and memory may be ahead of them."""
         nodes = [node for name, node in self.world.nodes.items() if name not in self.world.liars]
         return all(node.disk.height == self.world.ledger.height for node in nodes)
 
