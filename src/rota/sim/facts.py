@@ -467,6 +467,7 @@ Fact = (
     | Received
     | ConnectionChanged
     | ContractReset
+    | Declined
     | Endorsed
     | Approved
     | Cosigned
