@@ -457,9 +457,10 @@ class Swarm:
             self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
 
     def has_caught_up(self) -> bool:
-        """The last block is on the disk of every honest node: disks are judged, and memory may be ahead of them."""
-        nodes = [node for name, node in self.world.nodes.items() if name not in self.world.liars]
-        return all(node.disk.height == self.world.ledger.height for node in nodes)
+        """Every honest node has the last block in memory, and on its disk, whose unspent states are judged."""
+        height = self.world.ledger.height
+        honest = [node for name, node in self.world.nodes.items() if name not in self.world.liars]
+        return all(node.core and node.core.height == node.disk.height == height for node in honest)
 
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""
@@ -548,8 +549,9 @@ class Swarm:
             holders = [name for name, known in self.world.contracts_of.items() if contract in known]
             for name in holders:
                 node = self.world.nodes[name]
+                height = node.core.height if node.core is not None else -1
                 view = frozenset(node.disk.unspent.get(contract.address, ()))
-                judge.tell(Indexed(name, contract.address, node.disk.height, view))
+                judge.tell(Indexed(name, contract.address, height, view))
         if self.plan.loses_blocks or self.plan.loses_commits:
             self._tell_receipts_and_nonces()
         judge.conclude()
