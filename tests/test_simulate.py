@@ -137,7 +137,7 @@ def test_json_names_the_invariant_and_the_replay_of_each_failing_seed() -> None:
     assert json.loads(result.stdout)["violations"] == [{"seed": 3, "invariant": "S7", "replay": replay}]
 
 
-def test_seed_whose_rounds_had_one_sender_each_though_nobody_was_on_probation_is_clean() -> None:
+def test_seed_whose_rounds_had_one_sender_each_without_probation_is_clean() -> None:
     """S10 took as bound that of shared rounds alone; transitions had waited until half of their validity was over."""
     faults = ("--only-faults", "2,3,13,20", "--intents", "44")
     result = simulate("--seed", "202676", "--minutes", "0.5", "--domain", "pente", *faults, "--no-shrink")

@@ -335,7 +335,7 @@ def test_list_that_is_due_when_its_peer_has_lied_is_not_asked_for() -> None:
 
 
 def test_contract_whose_deployment_the_chain_had_taken_back_is_asked_for_again() -> None:
-    """Seeds 201207 and 203766: the chain stood still without the block, and has it now; nobody mentions it."""
+    """Seeds 201207 and 203766: the chain stood still without the block, and has it now; no message names it."""
     bench = Bench()
     bench.tell(ConnectionMade(B))
     bench.list(B, MADE)
@@ -359,7 +359,7 @@ def test_peer_whose_connection_is_made_again_while_it_is_mistrusted_is_asked_for
     assert len(bench.said(ContractsRequest, B)) == 1
 
 
-def test_peer_that_tells_again_and_again_what_the_chain_does_not_say_is_asked_for_few_lists() -> None:
+def test_peer_whose_contract_is_never_on_the_chain_is_asked_for_few_lists() -> None:
     bench = Bench()
     bench.tell(ConnectionMade(B))
     for _ in range(PARDONS_MAX + 3):

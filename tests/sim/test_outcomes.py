@@ -195,6 +195,18 @@ def test_endorser_signs_one_of_two_conflicting_prepared_transitions() -> None:
     assert found("O4", *first, *signs(prepared(b"A-2", StateId(MADE.leaf, 0)))) == (False, 0)
 
 
+def test_transition_that_a_liar_shows_under_the_digest_of_another_round_is_not_signed_with_it() -> None:
+    """Seed 300176: a liar put the digest of another round into its request, and that round was signed later."""
+    first, second = signs(prepared(b"A-1", STATE)), signs(prepared(b"A-2", StateId(MADE.leaf, 0)))
+    asked, signed = second
+    assert isinstance(asked, Said)
+    assert isinstance(signed, Endorsed)
+    request = EndorsementRequest(
+        RequestId(1, 1), signed.digest, (prepared(b"A-2", STATE),), (Party("user@A"),), valid_until_s=900
+    )
+    assert not found("O4", *first, Said(B, C, request), asked, signed)[0]
+
+
 def test_prepared_transition_that_expired_or_was_voided_binds_its_endorser_no_more() -> None:
     first, second = signs(prepared(b"A-1", STATE)), signs(prepared(b"A-2", STATE), 2_000)
     assert found("O4", *first, BlockMined(1, 900), *second)[0], "it is valid in that second"

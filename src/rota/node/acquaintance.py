@@ -24,8 +24,8 @@ A stranger must not make us work. What is asked at a time is bounded, for all an
 peer is asked or served. One whose genesis is not on the chain is asked nothing for `MISTRUST_MS`; what is not for us
 is not asked of the same peer again for `REFUSED_MS`. What waits goes with the connection.
 
-An honest peer may also tell what the chain does not say: the chain has taken back the block of the deployment, or our
-Ethereum node is behind. Nobody tells of the contract again by itself, so that after `MISTRUST_MS` the peer is asked for
+The contract of an honest peer may be missing on the chain too: the chain has taken back the block of the deployment, or
+our Ethereum node is behind. No message may name the contract again, so after `MISTRUST_MS` the node asks the peer for
 its list again, `PARDONS_MAX` times a connection.
 
 A peer that does not answer must not keep us from asking another: whoever speaks of a contract while another peer is

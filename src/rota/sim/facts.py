@@ -427,7 +427,7 @@ class HeartbeatSeen(NamedTuple):
 
 
 class Indexed(NamedTuple):
-    """At the end: where a node's index stands on its disk, and which states are unspent there."""
+    """At the end: where a node's index stands, and which states are unspent on its disk."""
 
     node: NodeName
     contract: ContractAddress
@@ -467,6 +467,7 @@ Fact = (
     | Received
     | ConnectionChanged
     | ContractReset
+    | Declined
     | Endorsed
     | Approved
     | Cosigned

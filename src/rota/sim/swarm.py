@@ -59,6 +59,9 @@ from rota.sim.world import Recorder, World
 CALM_MAX_MS = 400_000
 # What waits for nothing has ended so long after the faults.
 ENDS_WITHIN_MS = 120_000
+# So many versions of an intent may follow one another at once; then one in every sixteenth of their validity, which is
+# 37 s, and each may be reset with another intent that endorsers refuse (protocol §4.3).
+VERSIONS_AT_ONCE = 16
 # When everything has ended, the last answers and heartbeats are sent in this time; then it is listened for so long.
 RESTS_WITHIN_MS = 20_000
 LISTENS_FOR_MS = 10_000
@@ -370,14 +373,19 @@ class Swarm:
             # One that does nothing is left after a while, however long that is.
             return
         end_ms = world.now_ms + ENDS_WITHIN_MS
-        while world.now_ms < end_ms and not self.found and self._waiting_for_nothing():
+        while world.now_ms < end_ms and not self.found and self.waiting_for_nothing():
             world.run_until(world.now_ms + CALM_BLOCK_MS, self._is_condemned)
         # Told at the end: what never ends at all is for L1 to say too.
-        self.calm = CalmPassed(ENDS_WITHIN_MS, self._waiting_for_nothing())
+        self.calm = CalmPassed(ENDS_WITHIN_MS, self.waiting_for_nothing())
 
-    def _waiting_for_nothing(self) -> tuple[IntentId, ...]:
-        """The open intents that wait neither for a user nor for a cause or a turn, nor depend on such."""
+    def waiting_for_nothing(self) -> tuple[IntentId, ...]:
+        """The open intents that wait neither for a user nor for a cause or a turn, nor depend on such.
+
+        A turn is also that of the next version, when the faults have used up those that may follow one another at once.
+        """
         held: set[IntentId] = set()
+        nodes = self.world.nodes.values()
+        versions = Counter(intent for node in nodes for intent, _ in node.disk.signed)
         found: list[IntentId] = []
         resting, open_ = self._resting_senders(), self._open_transactions()
         # A party's coins may all be in a prepared transition that its user has not committed.
@@ -390,6 +398,7 @@ class Swarm:
             intent = transaction.intent
             waits_for_user = transaction.state in WAITING_FOR_USER or (intent.contract, intent.sender) in frozen
             waits_for_turn = intent.submit_mode is SubmitMode.EXTERNAL and node_of(intent.sender) in resting
+            waits_for_turn = waits_for_turn or versions[intent.id] >= VERSIONS_AT_ONCE
             is_held = intent.id in self.held or not held.isdisjoint(intent.depends_on)
             if waits_for_user or waits_for_turn or is_held:
                 held.add(intent.id)
@@ -448,9 +457,10 @@ class Swarm:
             self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
 
     def has_caught_up(self) -> bool:
-        """The last block is on the disk of every honest node: that is what is judged, and memory may be ahead of it."""
-        nodes = [node for name, node in self.world.nodes.items() if name not in self.world.liars]
-        return all(node.disk.height == self.world.ledger.height for node in nodes)
+        """Every honest node has the last block in memory, and on its disk, whose unspent states are judged."""
+        height = self.world.ledger.height
+        honest = [node for name, node in self.world.nodes.items() if name not in self.world.liars]
+        return all(node.core and node.core.height == node.disk.height == height for node in honest)
 
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""
@@ -539,8 +549,9 @@ class Swarm:
             holders = [name for name, known in self.world.contracts_of.items() if contract in known]
             for name in holders:
                 node = self.world.nodes[name]
+                height = node.core.height if node.core is not None else -1
                 view = frozenset(node.disk.unspent.get(contract.address, ()))
-                judge.tell(Indexed(name, contract.address, node.disk.height, view))
+                judge.tell(Indexed(name, contract.address, height, view))
         if self.plan.loses_blocks or self.plan.loses_commits:
             self._tell_receipts_and_nonces()
         judge.conclude()

@@ -57,7 +57,7 @@ from rota.wire.messages import (
 if TYPE_CHECKING:
     from rota.sim.world import World
 
-# Rejections of an endorser that say nothing about the requester.
+# Rejections of an endorser for which the requester is not the reason.
 OF_OWN_INDEX = (Rejection.NO_LEDGER, Rejection.MISMATCHED_BLOCK_HEIGHT)
 LEAVING = (CoordinatorState.FLUSH, CoordinatorState.CLOSING)
 # Queues are measured once in so many steps of a node.

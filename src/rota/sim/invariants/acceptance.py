@@ -53,8 +53,8 @@ class Heard:
 class View:
     """What one node has received about one contract in this life.
 
-    `followed` holds everybody whom it may follow by now, and nobody: most often there is one. `followed_before` holds
-    those of before the latest request.
+    `followed` holds everybody whom it may follow by now, and nobody: most often there is one. `followed_before` is
+    its value when the latest request came.
     """
 
     __slots__ = ("asking_ms", "followed", "followed_before", "heard")
@@ -140,7 +140,7 @@ class OneCoordinatorAtATime(Invariant):
         self.views.setdefault((fact.node, fact.contract), View()).followed.add(fact.successor)
 
     def _declined(self, fact: Declined) -> None:
-        """Whatever speaks for the requester, an endorser without a ledger, or in another range, accepts nobody anew."""
+        """An endorser that rejects a request for want of a ledger, or in another range, goes on as it was."""
         view = self.views.get((fact.node, fact.contract))
         if view is not None:
             view.followed |= view.followed_before

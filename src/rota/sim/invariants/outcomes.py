@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rota.machine.effects import IntentAccepted, IntentFinalised
-from rota.model.digests import leaf_of_transition
+from rota.model.digests import leaf_of_transition, round_digest
 from rota.model.types import (
     AwaitedLeaf,
     ContractAddress,
@@ -344,8 +344,10 @@ class PreparedDoNotConflict(Invariant):
             return
         if (contract, body.digest) not in self.asked:
             separator = self.terms.separator(contract)
+            leaves = tuple(each.leaf for each in body.transitions)
+            is_of_digest = round_digest(separator, leaves, body.valid_until_s) == body.digest
             # A liar may show under a digest what is not in it.
-            if all(leaf_of_transition(separator, each) == each.leaf for each in prepared):
+            if is_of_digest and all(leaf_of_transition(separator, each) == each.leaf for each in prepared):
                 signed = tuple(Prepared(each, body.valid_until_s) for each in prepared)
                 self.asked[contract, body.digest] = signed
         for asked in self.asked.get((contract, body.digest), ()):
