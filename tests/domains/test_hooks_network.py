@@ -265,7 +265,7 @@ async def test_what_expires_before_its_hook_ran_is_endorsed_again(tmp_path: Path
 
 
 @in_loop
-async def test_hook_is_not_asked_for_a_while_for_a_node_that_voids_what_is_being_carried_out(tmp_path: Path) -> None:
+async def test_hook_is_not_asked_for_a_while_for_a_node_that_voids_operations_being_carried_out(tmp_path: Path) -> None:
     """The call of a hook's transaction that is on its way fails on the chain then, and the group pays for it."""
     async with gold_on(tmp_path) as gold:
         for _ in range(EXCUSED + 2):
@@ -285,7 +285,6 @@ async def test_hook_is_not_asked_for_a_while_for_a_node_that_voids_what_is_being
         await gold.submit(NODE2, "transfer", [NOTARY, 10, "0x"])
         while not any(each.chained is None for each in await book.open(10, 10)):
             await asyncio.sleep(0.01)
-        # Others go on.
         await gold.submit(NODE1, "mint", [BOB, 5, "0x"])
         while len(await gold.chained()) == len(before):
             await asyncio.sleep(0.01)
@@ -294,7 +293,7 @@ async def test_hook_is_not_asked_for_a_while_for_a_node_that_voids_what_is_being
 
 
 @in_loop
-async def test_hook_is_not_asked_about_what_expires_soon(tmp_path: Path) -> None:
+async def test_hook_is_not_asked_about_an_operation_that_expires_soon(tmp_path: Path) -> None:
     """A party names the bound of its transition. The call would fail on the chain, and the group would pay for it."""
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(*ALL)
