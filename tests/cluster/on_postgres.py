@@ -24,6 +24,8 @@ NAMES = tuple(NodeName(f"node{number}") for number in (1, 2, 3))
 ON_POSTGRES = NAMES[0]
 MEMBERS = [f"alice@{name}" for name in NAMES]
 INTERVAL_MS = 20
+# All that the active process writes and reads goes through the test's own event loop then.
+INTERVAL_BY_PROXY_MS = 250
 CONFIRMED_MIN = 40
 
 
@@ -59,7 +61,8 @@ async def at_work(
                 await standby.stand_by()
                 await until_standing_by(standby)
             made = await network.create_contract("synthetic", {"members": MEMBERS, "threshold": 2})
-            async with Workload(network, made.address, "alice", INTERVAL_MS) as workload:
+            interval_ms = INTERVAL_MS if proxy is None else INTERVAL_BY_PROXY_MS
+            async with Workload(network, made.address, "alice", interval_ms) as workload:
                 await until_confirmed(workload, CONFIRMED_MIN)
                 yield network, workload, server, proxy
 

@@ -15,6 +15,7 @@ from rota.ledger.artifacts import Artifact, artifact_from_json
 from rota.model.config import Config
 from rota.model.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt
 from rota.service.carrying import carrying as carrying_module
+from rota.service.carrying.rests import EXCUSED
 from tests.domains.pente.members import ARTIFACTS
 from tests.domains.pente.test_network import Group
 from tests.domains.test_noto_network import balance
@@ -266,7 +267,35 @@ async def test_what_expires_before_its_hook_ran_is_endorsed_again(tmp_path: Path
 
 
 @in_loop
-async def test_hook_is_not_asked_about_what_expires_soon(tmp_path: Path) -> None:
+async def test_hook_is_not_asked_for_a_while_for_a_node_that_voids_operations_being_carried_out(tmp_path: Path) -> None:
+    """The call of a hook's transaction that is on its way fails on the chain then, and the group pays for it."""
+    async with gold_on(tmp_path) as gold:
+        for _ in range(EXCUSED + 2):
+            await gold.mint(ALICE, 10)
+        await gold.nodes.stop(NODE3)
+        for number in range(1, EXCUSED + 2):
+            paid = await gold.submit(NODE2, "transfer", [NOTARY, 10, "0x"])
+            while len(await gold.chained()) < EXCUSED + 2 + number:
+                await asyncio.sleep(0.01)
+            await gold.nodes.processes[NODE2].facade.cancel(paid)
+            assert (await gold.nodes.final(NODE2, paid)).outcome is Outcome.REVERTED
+        await gold.nodes.start(NODE3)
+        before = await gold.chained()
+        book = gold.nodes.processes[NODE1].running.adapters.store.carried
+        while await book.open(10, 10):
+            await asyncio.sleep(0.01)
+        await gold.submit(NODE2, "transfer", [NOTARY, 10, "0x"])
+        while not any(each.chained is None for each in await book.open(10, 10)):
+            await asyncio.sleep(0.01)
+        await gold.submit(NODE1, "mint", [BOB, 5, "0x"])
+        while len(await gold.chained()) == len(before):
+            await asyncio.sleep(0.01)
+        assert len(await gold.chained()) == len(before) + 1
+        assert any(each.chained is None for each in await book.open(10, 10))
+
+
+@in_loop
+async def test_hook_is_not_asked_about_an_operation_that_expires_soon(tmp_path: Path) -> None:
     """A party names the bound of its transition. The call would fail on the chain, and the group would pay for it."""
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(*ALL)

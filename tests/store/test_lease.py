@@ -12,7 +12,7 @@ import pytest
 
 from rota.ports import Unavailable
 from rota.store import PostgresDatabase
-from rota.store.database import FenceBroken, LeaseLost, Statement
+from rota.store.database import FenceBroken, LeaseLost, Statement, last_written
 from rota.store.postgres import LEASE_S, Patience
 from tests import bounds
 from tests.store.kit import NODE, in_loop
@@ -108,6 +108,8 @@ async def test_process_that_cannot_renew_its_lease_ends(server: PostgresServer, 
         proxy.is_silent = False
         with pytest.raises(LeaseLost):
             await active.write(NOTHING, 1)
+        with pytest.raises(Unavailable, match="the lease of the database has run out"):
+            await active.read(last_written())
 
 
 @pytest.mark.slow

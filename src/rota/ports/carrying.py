@@ -50,6 +50,10 @@ class CarriedStore(Protocol):
         """
         ...
 
+    async def is_on_chain(self, contract: ContractAddress, intent: IntentId, leaf: Leaf) -> bool:
+        """Whether a block, final or not, has this leaf of an intent."""
+        ...
+
     async def note_chained(self, carried: StoredCarried, chained: IntentId) -> None:
         """Record the transaction that is to carry it out."""
         ...

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from rota.domains.queries import Query
 from rota.machine.effects import TransitionPrepared
-from rota.model.types import ContractAddress, IntentId
+from rota.model.blocks import LedgerStatus
+from rota.model.types import ContractAddress, IntentId, Leaf
 from rota.ports import Chained, StoredCarried
 from rota.store.database import Door, Reading, Statement
 from rota.store.encoding import decode_transition_prepared, encode, encode_text
@@ -41,6 +42,10 @@ class CarriedTransitions:
         Senders and contracts take turns; of one sender the earliest come first.
         """
         return await self._door.read(_open(of_one, limit))
+
+    async def is_on_chain(self, contract: ContractAddress, intent: IntentId, leaf: Leaf) -> bool:
+        """Whether a block, final or not, has this leaf of an intent."""
+        return await self._door.read(_is_on_chain(contract, intent, leaf))
 
     async def note_chained(self, carried: StoredCarried, chained: IntentId) -> None:
         """This transaction is to carry it out."""
@@ -78,11 +83,19 @@ def _open(of_one: int, limit: int) -> Reading[tuple[StoredCarried, ...]]:
     )
 
 
+def _is_on_chain(contract: ContractAddress, intent: IntentId, leaf: Leaf) -> Reading[bool]:
+    rows = yield Statement(_ON_CHAIN, (intent, contract, leaf))
+    return bool(rows)
+
+
 def _chained(query: Statement) -> Reading[tuple[Chained, ...]]:
     rows: Any = yield query
     return tuple(Chained(IntentId(intent), IntentId(chained)) for intent, chained in rows)
 
 
+_ON_CHAIN: Final = f"""
+SELECT 1 FROM outcomes
+WHERE intent = ? AND contract || '' = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}' LIMIT 1"""
 _ADD: Final = """
 INSERT INTO carried_transitions
     (contract, intent, leaf, digest, prepared, idempotency_key, sender, added_at_ms, is_open)

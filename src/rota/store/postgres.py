@@ -325,8 +325,10 @@ class PostgresDatabase:
             f"the lease of the database has run out: {problem.removeprefix('PostgreSQL: ')}. The standby may be active "
             "now. This process stops"
         )
-        for session in (self._writer, self._looking, self._own.session, self._callers.session):
+        for session in (self._writer, self._looking):
             session.end(lost)
+        for reading in (self._own, self._callers):
+            reading.session.end(Unavailable(f"PostgreSQL: {lost}"))
         return lost
 
     async def _take_lock(self, connection: Any) -> None:  # noqa: ANN401

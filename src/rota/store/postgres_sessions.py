@@ -73,7 +73,7 @@ class Session:
         self._patience: Final = patience
         self._greet: Final = greet
         self._connection: Any = None
-        self._ended: Refused | None = None
+        self._ended: Exception | None = None
         # The server answered a step that began then, in seconds of the loop's clock.
         self.answered_at_s = 0.0
         self.lock: Final = asyncio.Lock()
@@ -158,7 +158,7 @@ class Session:
             async with self.within(self._patience().session_s):
                 return await connection.fetchval(sql, *parameters)
 
-    def end(self, problem: Refused) -> None:
+    def end(self, problem: Exception) -> None:
         """From now on every use of it raises this."""
         self._ended = problem
         self.drop()

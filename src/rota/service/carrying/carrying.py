@@ -14,13 +14,14 @@ durable before the next:
     settled   the intent has ended on the final chain, or this version of it has expired there
 
 A version that expires while it is on its way is not refused: its sender has it endorsed again. No carrier is asked for
-one that expires soon.
+one that expires soon, nor for those of a sender's node that voids too many (`rests.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -38,8 +39,9 @@ from rota.ledger.settlement import leg_of
 from rota.logs import catalogue
 from rota.logs.trouble import Trouble
 from rota.machine.effects import SendMessage, TransitionPrepared
-from rota.model.digests import keccak, refusal_digest
+from rota.model.digests import keccak, refusal_digest, void_leaf
 from rota.model.types import (
+    NO_LEAF,
     AwaitedLeaf,
     ContractAddress,
     DelegationNumber,
@@ -53,6 +55,7 @@ from rota.model.types import (
 from rota.ports import Background, StoredCarried, Unavailable
 from rota.rpc import errors
 from rota.service.carrying.ended_locks import EndedLocks
+from rota.service.carrying.rests import Rests
 from rota.service.interface import Submission, Transactions, TransactionType
 from rota.service.run import RunningNode
 from rota.wire.messages import EndorserSignature, Envelope, TransactionReverted
@@ -67,6 +70,7 @@ REASON_LETTERS_MAX: Final = 1_000
 KEY_BYTES: Final = 16
 NO_NUMBER: Final = DelegationNumber(0, 0)
 
+_now_s: Final = time.monotonic
 T = TypeVar("T")
 Key = tuple[ContractAddress, Leaf, Digest]
 
@@ -86,6 +90,7 @@ class CarryingDesk:
         self._under_way: Final[set[Key]] = set()
         self._woken: Final = asyncio.Event()
         self._trouble: Final = Trouble()
+        self._rests: Final = Rests()
         self._said = 0
         self._ended_locks: Final = EndedLocks(running, node, LookingUp(client), self._patiently)
         running.when_prepared(self.take)
@@ -108,7 +113,8 @@ class CarryingDesk:
             for each in await self._patiently(
                 lambda: self._running.adapters.store.carried.open(OF_ONE_MAX, UNDER_WAY_MAX)
             ):
-                if each.key not in self._under_way:
+                is_new = each.chained is None and each.refusal is None
+                if each.key not in self._under_way and not (is_new and self._rests.has(each.record.sender, _now_s())):
                     self._under_way.add(each.key)
                     self._tasks.begin(self._carry_out(each))
 
@@ -162,6 +168,7 @@ class CarryingDesk:
             if carried.chained is None:
                 await self._patiently(partial(book.note_chained, carried, chained))
             reason = await self._reason_of(carried, chained)
+            await self._account_for(carried, has_failed=bool(reason))
         except (errors.Rejected, DomainRejected) as flaw:
             reason = str(flaw)
         if not reason or await self._patiently(lambda: self._end_of(carried)) is not None:
@@ -169,6 +176,18 @@ class CarryingDesk:
         refused = replace(carried, refusal="".join(filter(str.isprintable, reason))[:REASON_LETTERS_MAX])
         await self._patiently(lambda: book.note_refused(refused, refused.refusal or ""))
         return refused
+
+    async def _account_for(self, carried: StoredCarried, *, has_failed: bool) -> None:
+        """Whether the sender voided it meanwhile; also the void may be taken back by the chain."""
+        sender = carried.record.sender
+        if not has_failed:
+            self._rests.note_carried(sender)
+            return
+        hosted, intent = self._contracts.hosted(carried.contract), carried.record.prepared.transition.intent
+        empty = void_leaf(hosted.separator, intent) if hosted is not None else NO_LEAF
+        book = self._running.adapters.store.carried
+        if await self._patiently(lambda: book.is_on_chain(carried.contract, intent, empty)):
+            self._rests.note_voided(sender, _now_s())
 
     async def _submitted(self, carried: StoredCarried) -> IntentId | None:
         """The transaction that carries it out, submitted now or before; none if that would come too late."""
