@@ -6,6 +6,19 @@ intents is in the order in which they were delegated. A slot's request is repeat
 and only the answer to the current one counts. A sender that does not answer loses its turn and comes back
 with backoff: it holds nobody up. One that answers slowly waits until the others may have had as much time. Where any
 registered node may send, any number of strangers may do so; senders that made progress get every second slot.
+
+Admission: what a coordinator checks of a transition before it joins a round. A false transition would be refused by
+every endorser, and the round that it is in would be dissolved. So the coordinator checks itself what needs no one else:
+that the leaf is the transition's, that states are called after it, and that the bytes which it sees have their
+commitments; whose the id is was checked when the intent was delegated. A sender that brings anything else is on
+probation. The party's signature needs the party's verifier and is verified by an effect, for senders that have not
+proven themselves (`signers.py`). Endorsers verify every signature.
+
+That the inputs exist is not looked up. Only a store knows of all states, and a look for each input of each transition
+would cost every honest sender as much as an assembly, though it would not suffice: a state that exists may have a
+content that no endorser has. Endorsers say which states they lack, and who named one that too many of them do not find
+goes apart (`rounds.py`). So a sender holds a shared round up once, for a little more than `request_timeout`, and is
+then on probation.
 """
 
 from __future__ import annotations
@@ -14,8 +27,8 @@ from bisect import insort
 from dataclasses import dataclass, field
 
 from rota.machine.tables import Event
+from rota.model.consistency import consistent
 from rota.model.types import IntentId, Leaf, Mode, NodeName, RequestId, Transition
-from rota.sequencer.admission import is_admissible
 from rota.sequencer.attestation import flaw_of_attesters
 from rota.sequencer.coordinator_owner import OwningCoordinator
 from rota.sequencer.coordinator_transaction_events import (
@@ -287,7 +300,7 @@ class Slots:
         if transition is None or size_bytes > self.context.config.transition_bytes_max:
             return _ERROR
         is_planned_well = not flaw_of_attesters(self.context.contract, transaction.intent.sender, result.attesters)
-        is_admitted = transition.intent == result.intent and is_admissible(self.context.separator, transition)
+        is_admitted = transition.intent == result.intent and consistent(self.context.separator, transition) is not None
         if not is_admitted or not is_planned_well:
             self.coordinator.isolate(transaction.sender)
             return _ERROR
