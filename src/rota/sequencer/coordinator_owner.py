@@ -41,7 +41,7 @@ class OwningCoordinator(Protocol):
 
     @property
     def has_room_for_a_slot(self) -> bool:
-        """All that is under way fits the snapshot that a slot is assembled on."""
+        """All transitions under way fit the snapshot that a slot is assembled on."""
         ...
 
     def something_changed(self) -> None:

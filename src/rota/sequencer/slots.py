@@ -8,8 +8,8 @@ with backoff: it holds nobody up. One that answers slowly waits until the others
 registered node may send, any number of strangers may do so; senders that made progress get every second slot.
 
 Admission: what a coordinator checks of a transition before it joins a round. A false transition would be refused by
-every endorser, and the round that it is in would be dissolved. So the coordinator checks itself what needs no one else:
-that the leaf is the transition's, that states are called after it, and that the bytes which it sees have their
+every endorser, and the round that it is in would be dissolved. So the coordinator makes those checks that it can make
+alone: that the leaf is the transition's, that states are called after it, and that the bytes which it sees have their
 commitments; whose the id is was checked when the intent was delegated. A sender that brings anything else is on
 probation. The party's signature needs the party's verifier and is verified by an effect, for senders that have not
 proven themselves (`signers.py`). Endorsers verify every signature.

@@ -37,6 +37,8 @@ class Chain:
         self.mining_due = False
         self.ahead_s = 0
         self.highest = 0
+        # Contracts that a stranger has deployed under the ids of others.
+        self.strange: set[ContractAddress] = set()
         # Whether pools refuse what pays less than the latest block asked for, or keep it until gas is cheaper.
         self.refuses_cheap = False
 
@@ -53,7 +55,7 @@ class Chain:
         block = self.ledger.mine(self.time_s, is_empty)
         self.highest = max(self.highest, block.height)
         for made in block.deployments:
-            is_strange = made.contract in self.world.strange
+            is_strange = made.contract in self.strange
             self.world.judge.tell(Deployed(made.intent, made.contract, is_strange=is_strange))
         for contract, outcome in block.outcomes:
             if outcome.status is LedgerStatus.COMMITTED:

@@ -42,14 +42,17 @@ class OwningWorld(Protocol):
     liars: frozenset[NodeName]
     ledger: Ledger
     judge: Judge
-    weather: Weather
     recorder: Recorder
-    strange: set[ContractAddress]
     receipts: dict[IntentId, list[Receipt]]
     permissions: list[PermissionGranted]
     dispatches: list[RoundDispatch]
     transitions: dict[Leaf, Transition]
     prepared: dict[IntentId, ReportPrepared]
+
+    @property
+    def weather(self) -> Weather:
+        """How long messages and transactions take, and which are lost."""
+        ...
 
     @property
     def conspiracy(self) -> HearingLiars | None:
@@ -65,7 +68,7 @@ class OwningWorld(Protocol):
         ...
 
     def go_on(self, node: SimNode) -> None:
-        """A node that did nothing for a while performs what waits."""
+        """A node that did nothing for a while performs its orders."""
         ...
 
     def flush(self, node: SimNode) -> None:

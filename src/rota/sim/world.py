@@ -123,12 +123,9 @@ class World:
             self.ledger.flaw_of = RoundRules(self.by_address).flaw_of
         self.witness = Witness(self)
         self.disks = DiskWrites(self)
-        self.weather = weather or Weather()
-        self.wires = Wires(self, self.weather, has_codec)
+        self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
         self.factory = Factory(self, self.chain)
-        # Contracts that a stranger has deployed under the ids of others.
-        self.strange: set[ContractAddress] = set()
         self.factory_address = FACTORY if has_factory else NO_CONTRACT
         self.receipts: dict[IntentId, list[Receipt]] = {}
         self.replies: dict[str, list[ReplyToUser]] = {}
@@ -144,6 +141,11 @@ class World:
         self.event_count = 0
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
+
+    @property
+    def weather(self) -> Weather:
+        """How long messages and transactions take, and which are lost."""
+        return self.wires.weather
 
     # Time.
 

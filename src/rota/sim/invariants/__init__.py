@@ -46,7 +46,7 @@ from rota.sim.invariants.workloads import WorkloadHolds
 
 
 class Judged(Protocol):
-    """What has a judge."""
+    """A world with its judge."""
 
     judge: Judge
 
