@@ -23,7 +23,7 @@ class HearingLiars(Protocol):
     """The liars of a world, as its wires know them."""
 
     def hears(self, source: NodeName, name: NodeName, envelope: Envelope) -> bool:
-        """Whether the core of a node hears a message."""
+        """Whether a message reaches the core of a node."""
         ...
 
 
