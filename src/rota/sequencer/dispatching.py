@@ -74,12 +74,8 @@ class Dispatching:
         if opened is None:
             self.coordinator.voids.take_failure(event.digest)
             return
-        config = self.context.config
-        delay_ms = self.context.backoff_ms(
-            opened.dispatch_attempts, config.retry_backoff_ms, config.retry_backoff_max_ms
-        )
+        due_ms = self.context.after(self.context.retry_delay_ms(opened.dispatch_attempts))
         opened.dispatch_attempts += 1
-        due_ms = self.context.after(delay_ms)
         self.context.timers.set(self.rounds, f"dispatch {opened.number}", due_ms, DispatchRetryDue(event.digest))
 
     def take_submitted(self, event: RoundSubmitted) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from rota.machine.bounded import forget_oldest
 from rota.machine.effects import LookUpVerifier, ReportVerifier
 from rota.machine.events import VerifierLookedUp
 from rota.machine.tables import Event
@@ -101,8 +102,7 @@ class Parties:
         self.needed.pop(response.party, None)
         if response.verifier:
             self.verifiers[response.party] = response.verifier
-            if len(self.verifiers) > VERIFIERS_KEPT_MAX:
-                del self.verifiers[next(iter(self.verifiers))]
+            forget_oldest(self.verifiers, VERIFIERS_KEPT_MAX)
         if self._is_no_longer_wanted(response.party):
             self._report(response.party, response.verifier, response.announced)
         for transaction in tuple(self.transactions.values()):

@@ -271,9 +271,7 @@ class Slots:
         assert slot is not None, "a slot's timers end with it"
         lost = self.lost_turns[slot.sender] = self.lost_turns.get(slot.sender, 0) + 1
         self.sizes[slot.sender] = max(1, slot.size // 2)
-        config = self.context.config
-        delay_ms = self.context.backoff_ms(lost - 1, config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self.not_before_ms[slot.sender] = self.context.after(delay_ms)
+        self.not_before_ms[slot.sender] = self.context.after(self.context.retry_delay_ms(lost - 1))
         self.look_again_at(self.not_before_ms[slot.sender])
         self.close()
         for intent in slot.unanswered:
