@@ -45,7 +45,7 @@ class OwningCoordinator(Protocol):
         ...
 
     def something_changed(self) -> None:
-        """Look once, when the present event is dealt with, at what is possible now."""
+        """Check once, at the end of the present event, which steps are possible now."""
         ...
 
     def isolate(self, sender: NodeName, withholds: bool = False) -> None:
