@@ -17,8 +17,8 @@ proven themselves (`signers.py`). Endorsers verify every signature.
 That the inputs exist is not looked up. Only a store knows of all states, and a look for each input of each transition
 would cost every honest sender as much as an assembly, though it would not suffice: a state that exists may have a
 content that no endorser has. Endorsers name the states that they lack, and a sender of one that too many of them do not
-find goes apart (`rounds.py`). So a sender holds a shared round up once, for a little more than `request_timeout`, and is
-then on probation.
+find goes apart (`rounds.py`). So a sender holds a shared round up once, for a little more than `request_timeout`, and
+is then on probation.
 """
 
 from __future__ import annotations
