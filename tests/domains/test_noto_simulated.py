@@ -11,7 +11,8 @@ import pytest
 from rota.domains.noto import Noto
 from rota.host import UserCall
 from rota.model.types import IntentId, NodeName, Outcome, node_of
-from rota.sim.world import Recorder, World
+from rota.sim.recorder import OwningWorld
+from rota.sim.world import Recorder
 from rota.testing import Ended, Scene, Workload, findings, simulate
 from rota.testing.workloads.noto import NOTARY, TOKEN, USERS, TokenUsers
 from rota.wire.codec import encode_frame
@@ -64,9 +65,9 @@ class Listener(Recorder):
         self.allowed = allowed
         self.found: list[str] = []
         self.marks_seen = 0
-        self.world: World | None = None
+        self.world: OwningWorld | None = None
 
-    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
+    def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
         self.world = world
         frame = encode_frame([replace(envelope, protocol_version=PROTOCOL_VERSION)])
         self.look(frame, target, f"{type(envelope.body).__name__} from {source}")

@@ -49,14 +49,10 @@ MODULES: Final = (
     "host",
     "machine.context",
     "model.types",
-    "node.dependencies",
     "node.intake",
     "node.node",
-    "node.private_states",
     "rpc.methods",
     "rpc.structure",
-    "sequencer.context",
-    "sequencer.parties",
     "sequencer.sender_base",
     "sequencer.sender_transaction",
     "sequencer.sent_intent",
@@ -176,8 +172,8 @@ class Way:
             shown = repr(value)
         except AttributeError:
             return False  # It is being made, and has not all fields yet.
-        is_held = any(mark in shown for mark in self._marks)
-        if is_held and kind is not Context and not kind.__module__.startswith(("rota.domains", "rota.testing")):
+        is_held = kind is not Context and any(mark in shown for mark in self._marks)
+        if is_held and not kind.__module__.startswith(("rota.domains", "rota.testing")):
             self.representations.add(f"{kind.__module__.removeprefix('rota.')}.{kind.__qualname__}")
         return is_held
 

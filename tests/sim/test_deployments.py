@@ -81,7 +81,7 @@ def test_uses_of_a_contract_that_is_not_deployed_never_come() -> None:
     report = swarm.play()
     assert report.violations == []
     assert (swarm.deploying.used, len(swarm.contracts)) == ([], len(plan.contracts))
-    assert len(swarm.world.factory.strange) == len(taken)
+    assert len(swarm.world.chain.strange) == len(taken)
     assert report.invariants["D3"].by["of a stranger"] == len(taken) * len(plan.names)
     outcomes = {swarm.world.receipts[each.id][0].outcome for each in taken}
     assert outcomes == {Outcome.REVERTED}

@@ -8,10 +8,11 @@ from rota.model.digests import domain_separator, leaf_of_transition, round_diges
 from rota.model.types import NodeName
 from rota.sim.forgery import INVENTED, Lie, can_be_told
 from rota.sim.network import ScriptError
+from rota.sim.recorder import OwningWorld
 from rota.sim.script import Run, Script
 from rota.sim.transcript import Transcript
 from rota.sim.weather import Weather
-from rota.sim.world import Recorder, SimNode, World
+from rota.sim.world import Recorder, SimNode
 from rota.wire.messages import AssembleRequest, DispatchConfirmationRequest, EndorsementRequest, Envelope, Message
 
 HEAD = "network: nodes A B C, leaders B\nexpect: A-1 confirmed\n"
@@ -24,11 +25,11 @@ class Listener(Recorder):
         self.transcript = transcript
         self.heard: list[tuple[NodeName, NodeName, Message, str]] = []
 
-    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
+    def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
         self.heard.append((source, target, envelope.body, fate))
         self.transcript.sent(world, source, target, envelope, fate)
 
-    def stepped(self, world: World, node: SimNode) -> None:
+    def stepped(self, world: OwningWorld, node: SimNode) -> None:
         self.transcript.stepped(world, node)
 
     def first(self, kind: type[Message], fate: str = "delivered") -> Message:

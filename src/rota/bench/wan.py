@@ -14,6 +14,7 @@ from rota.bench.network import numbered_intent
 from rota.machine.events import IntentSubmitted
 from rota.model.config import Config
 from rota.model.types import Contract, ContractAddress, NodeName, Party
+from rota.sim.recorder import OwningWorld
 from rota.sim.world import Recorder, World
 from rota.wire.codec import encode_frame
 from rota.wire.messages import Envelope
@@ -60,7 +61,7 @@ class Meter(Recorder):
         self.messages = 0
         self.size_bytes = 0
 
-    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
+    def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
         self.messages += 1
         self.size_bytes += len(encode_frame((envelope,)))
 

@@ -18,9 +18,10 @@ from rota.sequencer.selection import ranking
 from rota.sim.diagram import KILLED, STARTED
 from rota.sim.invariants import violations
 from rota.sim.network import ScriptError
+from rota.sim.recorder import OwningWorld
 from rota.sim.script import COMMANDS, EXPECTATIONS, Run, Script
 from rota.sim.transcript import Happening, Transcript
-from rota.sim.world import SimNode, World
+from rota.sim.world import SimNode
 
 RANGES_SHOWN_MAX: Final = 4
 NAME_BYTES_MAX: Final = 16  # in a script, an intent's name is its id
@@ -124,7 +125,7 @@ class Watch(Transcript):
 
     dispatched_ms: list[int] = field(default_factory=list)
 
-    def stepped(self, world: World, node: SimNode) -> None:
+    def stepped(self, world: OwningWorld, node: SimNode) -> None:
         """The dispatch is durable before the node learns it, at the same instant."""
         super().stepped(world, node)
         missing = len(world.dispatches) - len(self.dispatched_ms)

@@ -119,6 +119,10 @@ class StepContext:
         fraction = hashlib.sha256(seed).digest()[0] / 1024
         return int(delay_ms * (1 - fraction))
 
+    def retry_delay_ms(self, attempt: int) -> int:
+        """The delay before a failed attempt is repeated, the first being 0."""
+        return self.backoff_ms(attempt, self.config.retry_backoff_ms, self.config.retry_backoff_max_ms)
+
     def take_effects(self) -> list[Effect]:
         """The effects of this step, its records first."""
         effects, self.effects = self.effects, []

@@ -11,6 +11,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from rota.machine.bounded import forget_oldest
+
 KEYS_MAX: Final = 4_096
 VERIFIED_TIMES_MAX: Final = 4
 # More than a coordinator has on its way for one sender that was restarted.
@@ -54,8 +56,7 @@ class Pacing:
         if window is None or self.timed.now_ms - window.since_ms >= interval_ms:
             self._windows.pop(key, None)
             window = self._windows[key] = _Window(self.timed.now_ms)
-            if len(self._windows) > KEYS_MAX:
-                del self._windows[next(iter(self._windows))]
+            forget_oldest(self._windows, KEYS_MAX)
         window.count += 1
         return window.count <= times_max
 
@@ -91,8 +92,7 @@ class Debts:
         owed = self._owed(key)
         self._debts.pop(key, None)
         self._debts[key] = _Debt(self.timed.now_ms, owed + amount)
-        if len(self._debts) > KEYS_MAX:
-            del self._debts[next(iter(self._debts))]
+        forget_oldest(self._debts, KEYS_MAX)
 
     def _owed(self, key: Hashable) -> int:
         debt = self._debts.get(key)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from rota.machine.effects import IntentAccepted, Record
 from rota.machine.events import Tick
 from rota.model.awaited import REVERTED, AwaitedLeaves, Ended
 from rota.model.blocks import ChainBlock
@@ -38,14 +37,13 @@ class Dependencies:
         if leaves:
             self.awaited.note(intent, tuple(leaves))
 
-    def note_accepted(self, records: tuple[Record, ...]) -> None:
-        """Note what new intents wait for."""
-        for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
-            others = self._open_of(intent)
-            self.note(intent.contract, intent.id, others)
-            for other in others:
-                if not isinstance(other, AwaitedLeaf) and other in self.node.intake.outcomes:
-                    self._tell(other, self.node.intake.outcomes[other])
+    def note_accepted(self, intent: Intent) -> None:
+        """Note the open dependencies of a new intent."""
+        others = self._open_of(intent)
+        self.note(intent.contract, intent.id, others)
+        for other in others:
+            if not isinstance(other, AwaitedLeaf) and other in self.node.intake.outcomes:
+                self._tell(other, self.node.intake.outcomes[other])
 
     def note_outcome(self, intent: IntentId, outcome: Outcome) -> None:
         """A transaction of this node has ended: its dependents, in whatever contract, go on or end."""

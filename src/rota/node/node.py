@@ -43,6 +43,7 @@ from rota.machine.effects import (
     ReplyToUser,
     ReportReceipt,
     SendMessage,
+    TransitionPrepared,
 )
 from rota.machine.events import (
     CancelRequested,
@@ -618,7 +619,9 @@ class Node:
                 case Persist():
                     records = effect.records
                     self.effects.append(effect)
-                    self._note_accepted(records)
+                    for record in records:
+                        if type(record) is IntentAccepted:
+                            self.intake.take_accepted(record.intent)
                 case DispatchRound():
                     self.dispatches.take_round(effect)
                 case DistributeStates(_, leaf):
@@ -631,14 +634,11 @@ class Node:
                     assert isinstance(effect, ReportReceipt), "all of `KEPT_INSIDE` are here"
                     self.effects.append(effect)
                     self.dependencies.note_outcome(effect.receipt.intent, effect.receipt.outcome)
-        if records:
-            self.dependencies.note_accepted(records)
-            self.states.distribute_prepared(contract, records)
-
-    def _note_accepted(self, records: tuple[Record, ...]) -> None:
         for record in records:
-            if type(record) is IntentAccepted:
-                self.intake.take_accepted(record.intent)
+            if type(record) is IntentAccepted and record.intent.dependencies:
+                self.dependencies.note_accepted(record.intent)
+        if prepared := [record for record in records if type(record) is TransitionPrepared]:
+            self.states.distribute_prepared(contract, prepared)
 
     def deliver_states(self) -> None:
         """Send the private states that are due."""

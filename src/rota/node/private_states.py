@@ -28,7 +28,7 @@ from rota.exchange.distribution import (
 from rota.exchange.effects import StatesAcknowledged, StatesReceived
 from rota.exchange.incomplete import TIMES_MAX, Incomplete
 from rota.exchange.unconfirmed import SentTransition, Unconfirmed
-from rota.machine.effects import FindStates, Record, TransitionPrepared
+from rota.machine.effects import FindStates, TransitionPrepared
 from rota.machine.pacing import FOUND_BYTES_MAX, QUESTION_BYTES, WRITTEN_AGAIN_TIMES_MAX, Debts, Pacing
 from rota.model.blocks import LedgerStatus, Outcomes
 from rota.model.consistency import Consistent, consistent, consistent_for, shows_too_much
@@ -278,13 +278,11 @@ class PrivateStates:
             own = tuple(transition for transition in checked if transition is not None)
             self.node.show(self.node.name, contract, own)
 
-    def distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
+    def distribute_prepared(self, contract: ContractAddress, prepared: Iterable[TransitionPrepared]) -> None:
         """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
-        prepared = [each for each in records if isinstance(each, TransitionPrepared)]
         for record in prepared:
             self.distribution.take(self.node.now_ms, order_of(contract, record))
-        if prepared:
-            self.deliver()
+        self.deliver()
 
     def deliver(self) -> None:
         """Send the deliveries that are due, and have the store read the next ones of a peer whose window is empty."""

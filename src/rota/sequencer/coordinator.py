@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rota.machine.bounded import forget_oldest
 from rota.machine.events import StopRequested
 from rota.machine.tables import Event, Ignored, Junction, Row, Table, in_states, outside, superstate
 from rota.model.digests import is_id_of, round_digest
@@ -663,8 +664,7 @@ def _reject(coordinator: Coordinator, event: TransactionsDelegated, rejection: R
     if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is not None:
         coordinator.redirects.pop(event.peer, None)
         coordinator.redirects[event.peer] = Tried(active, number)
-        if len(coordinator.redirects) > REDIRECTS_MAX:
-            del coordinator.redirects[next(iter(coordinator.redirects))]
+        forget_oldest(coordinator.redirects, REDIRECTS_MAX)
     rejected = DelegationRejected(
         event.command.command_id,
         rejection,

@@ -10,6 +10,7 @@ from enum import Enum
 from itertools import takewhile
 from typing import cast
 
+from rota.machine.bounded import forget_oldest
 from rota.machine.effects import TransitionPrepared
 from rota.machine.pacing import VERIFIED_TIMES_MAX, Pacing
 from rota.machine.tables import Event, Machine, superstate
@@ -388,8 +389,7 @@ class CoordinatorBase(Machine):
         del self.transactions[transaction.intent.id]
         if transaction.refused_count and transaction.reverted is None:
             self.refused_before[transaction.intent.id] = transaction.refused_count
-            if len(self.refused_before) > REFUSED_INTENTS_MAX:
-                del self.refused_before[next(iter(self.refused_before))]
+            forget_oldest(self.refused_before, REFUSED_INTENTS_MAX)
         transaction.let_go()
         self.quotas.places.give_back(transaction.sender, 1)
         self.release_waiters(transaction, DependencyReverted(transaction.intent.id))

@@ -41,11 +41,11 @@ class OwningCoordinator(Protocol):
 
     @property
     def has_room_for_a_slot(self) -> bool:
-        """All that is under way fits the snapshot that a slot is assembled on."""
+        """All transitions under way fit the snapshot that a slot is assembled on."""
         ...
 
     def something_changed(self) -> None:
-        """Look once, when the present event is dealt with, at what is possible now."""
+        """Check once, at the end of the present event, which steps are possible now."""
         ...
 
     def isolate(self, sender: NodeName, withholds: bool = False) -> None:

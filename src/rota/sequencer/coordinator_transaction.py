@@ -464,9 +464,7 @@ def _drop_transition(transaction: CoordinatorTransaction, comes_back: bool) -> N
 
 def _back_off(transaction: CoordinatorTransaction, attempt: int) -> None:
     context = transaction.coordinator.context
-    config = context.config
-    delay_ms = context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms)
-    transaction.not_before_ms = context.after(delay_ms)
+    transaction.not_before_ms = context.after(context.retry_delay_ms(attempt))
     transaction.coordinator.slots.look_again_at(transaction.not_before_ms)
 
 

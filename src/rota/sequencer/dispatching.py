@@ -23,12 +23,11 @@ class Dispatching:
     def __init__(self, coordinator: OwningCoordinator, rounds: Rounds) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
-        self._all = rounds
-        self.rounds = rounds.rounds
+        self.rounds = rounds
 
     def dispatch_ready(self) -> None:
         """Dispatch what is ready."""
-        for opened in tuple(self.rounds.values()):
+        for opened in tuple(self.rounds.rounds.values()):
             self._dispatch_if_ready(opened)
 
     def dependencies_ready(self, transaction: HeldIntent) -> bool:
@@ -56,7 +55,7 @@ class Dispatching:
 
     def take_dispatched(self, event: RoundDispatched) -> None:
         """The dispatch is durable: tell the senders."""
-        opened = self.rounds.get(event.digest)
+        opened = self.rounds.rounds.get(event.digest)
         if opened is None:
             return
         opened.phase = Phase.DISPATCHED
@@ -71,25 +70,21 @@ class Dispatching:
 
     def take_failure(self, event: RoundDispatchFailed) -> None:
         """The signer failed: try again with backoff; nobody else is touched."""
-        opened = self.rounds.get(event.digest)
+        opened = self.rounds.rounds.get(event.digest)
         if opened is None:
             self.coordinator.voids.take_failure(event.digest)
             return
-        config = self.context.config
-        delay_ms = self.context.backoff_ms(
-            opened.dispatch_attempts, config.retry_backoff_ms, config.retry_backoff_max_ms
-        )
+        due_ms = self.context.after(self.context.retry_delay_ms(opened.dispatch_attempts))
         opened.dispatch_attempts += 1
-        due_ms = self.context.after(delay_ms)
-        self.context.timers.set(self._all, f"dispatch {opened.number}", due_ms, DispatchRetryDue(event.digest))
+        self.context.timers.set(self.rounds, f"dispatch {opened.number}", due_ms, DispatchRetryDue(event.digest))
 
     def take_submitted(self, event: RoundSubmitted) -> None:
         """The round's base-ledger transaction was sent to the chain."""
-        opened = self.rounds.get(event.digest)
+        opened = self.rounds.rounds.get(event.digest)
         if opened is None:
             return
         if event.submission_count == 1:
-            self._all.gathering.note_submitted(opened.opened_at_ms)
+            self.rounds.gathering.note_submitted(opened.opened_at_ms)
         for transaction in tuple(opened.members.values()):
             transaction.handle(Submitted(event.submission_count))
 

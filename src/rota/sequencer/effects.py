@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rota.machine.effects import Effect, Record
 from rota.model.consistency import Authorised, Consistent
 from rota.model.frozen import dataclass
@@ -20,7 +22,6 @@ from rota.model.types import (
     RequestId,
     Transition,
 )
-from rota.sequencer.signed import Signed as Signed
 from rota.wire.messages import EndorserSignature, PreparedTransaction, Snapshot
 
 
@@ -126,6 +127,14 @@ class VerifyEndorsement(Effect):
 
     contract: ContractAddress
     peer: NodeName
+    digest: Digest
+    signature: bytes
+
+
+class Signed(NamedTuple):
+    """A digest with the signature of an endorser, to be verified."""
+
+    endorser: NodeName
     digest: Digest
     signature: bytes
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from rota.machine.bounded import forget_oldest
 from rota.model.types import Mode, NodeName
 from rota.sequencer.context import Context
 
@@ -69,8 +70,7 @@ class Empties:
     def _account(self, sender: NodeName) -> _Account:
         account = self.accounts.pop(sender, None) or _Account(since_ms=self.context.now_ms)
         self.accounts[sender] = account
-        if len(self.accounts) > SENDERS_MAX:
-            del self.accounts[next(iter(self.accounts))]
+        forget_oldest(self.accounts, SENDERS_MAX)
         return account
 
     def _used(self, account: _Account) -> int:

@@ -501,7 +501,7 @@ class Endorser:
             return "the round is valid longer than its leaves allow"
         if request.valid_until_s < self.context.chain_time_s:
             return "the round is no longer valid"
-        # Our own coordinator admits only what is consistent (`admission.py`).
+        # Our own coordinator admits only what is consistent (`slots.py`).
         return "" if peer == self.context.node else flaw_of(self.context.separator, transition)
 
     def _ask_for_states(self, peer: NodeName, request: EndorsementRequest, missing: tuple[StateId, ...]) -> None:

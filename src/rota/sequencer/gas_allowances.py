@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Final
 
 from rota.calldata import AuthCost, gas_bound
+from rota.machine.bounded import forget_oldest
 from rota.model.types import Mode, NodeName, Transition
 from rota.sequencer.context import Context
 
@@ -54,8 +55,7 @@ class GasAllowances:
         if used is None or used.until_ms <= self.context.now_ms:
             used = _Used(self.context.after(WINDOW_MS))
         self.used[sender] = used
-        if len(self.used) > SENDERS_MAX:
-            del self.used[next(iter(self.used))]
+        forget_oldest(self.used, SENDERS_MAX)
         used.gas += gas_bound((transition,), transition.valid_until_s, self._auth)
         if used.gas >= self.most:
             self._look_again_at(used.until_ms)

@@ -12,13 +12,14 @@ them makes room.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from rota.machine.bounded import forget_oldest
 from rota.machine.effects import LookUpVerifier, ReportVerifier
 from rota.machine.events import VerifierLookedUp
 from rota.machine.tables import Event
-from rota.model.types import Intent, IntentId, NodeName, Party, RequestId, node_of
+from rota.model.types import IntentId, NodeName, Party, RequestId, node_of
 from rota.sequencer.context import Context
 from rota.sequencer.sender_events import VerifierRepeatDue
 from rota.sequencer.sender_transaction_events import PartyResolved
@@ -62,9 +63,9 @@ class Parties:
         if party in self.resolving:
             self._ask(party)
 
-    def unresolved(self, intent: Intent) -> dict[Party, None]:
-        """The parties of an intent whose verifiers are not known."""
-        return {party: None for party in intent.parties if party not in self.verifiers}
+    def unresolved(self, parties: Iterable[Party]) -> dict[Party, None]:
+        """Those of these parties whose verifiers are not known."""
+        return {party: None for party in parties if party not in self.verifiers}
 
     def want(self, party: Party, *, asks_announced: bool = False) -> None:
         """Report this party's verifier, now or when its node has answered; then also whether it is announced."""
@@ -101,8 +102,7 @@ class Parties:
         self.needed.pop(response.party, None)
         if response.verifier:
             self.verifiers[response.party] = response.verifier
-            if len(self.verifiers) > VERIFIERS_KEPT_MAX:
-                del self.verifiers[next(iter(self.verifiers))]
+            forget_oldest(self.verifiers, VERIFIERS_KEPT_MAX)
         if self._is_no_longer_wanted(response.party):
             self._report(response.party, response.verifier, response.announced)
         for transaction in tuple(self.transactions.values()):
@@ -127,7 +127,7 @@ class Parties:
 
     def resolve_for(self, transaction: SentIntent) -> None:
         """Ask for those parties of an intent that are not known, and are not being asked for."""
-        transaction.unresolved = {party: None for party in transaction.unresolved if party not in self.verifiers}
+        transaction.unresolved = self.unresolved(transaction.unresolved)
         for party in transaction.unresolved:
             self.needed[party] = None
             self._resolve(party)

@@ -25,6 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from rota.machine.bounded import forget_oldest
 from rota.model.types import NodeName
 from rota.sequencer.context import Context
 
@@ -84,8 +85,7 @@ class Probation:
         if failing is None or now_ms - failing.last_ms > config.probation_max_ms:
             failing = _Failing()
         self.failing[sender] = _Failing(failing.times + 1, now_ms)
-        if len(self.failing) > SENDERS_MAX:
-            del self.failing[next(iter(self.failing))]
+        forget_oldest(self.failing, SENDERS_MAX)
         return failing.times > config.revert_retry_max
 
     def is_paused(self, sender: NodeName) -> bool:
@@ -107,8 +107,7 @@ class Probation:
             standing.length_ms = min(2 * self._length_now_ms(standing), config.probation_max_ms)
         standing.until_ms = now_ms + standing.length_ms
         standings[sender] = standing
-        if len(standings) > SENDERS_MAX:
-            del standings[next(iter(standings))]
+        forget_oldest(standings, SENDERS_MAX)
         return standing.until_ms
 
     def note_permitted(self, sender: NodeName) -> None:
@@ -123,8 +122,7 @@ class Probation:
         """It refused permission for a transition; whether that happens too often."""
         permitting = self.permitting.setdefault(sender, _Permitting())
         permitting.refused += 1
-        if len(self.permitting) > SENDERS_MAX:
-            del self.permitting[next(iter(self.permitting))]
+        forget_oldest(self.permitting, SENDERS_MAX)
         return permitting.refused > 1 + permitting.permitted // PERMITTED_PER_REFUSED
 
     def _length_now_ms(self, standing: _Standing) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rota.machine.bounded import forget_oldest
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.types import FlushPoint, IntentId, Leaf, StateId
 
@@ -43,8 +44,7 @@ class RecentOutcomes:
                 self._spent[state] = self.count
             while len(self._spent) > SPENT_KEPT_MAX:
                 self._doubtful_until = self._spent.pop(next(iter(self._spent)))
-        if len(self._points) > OUTCOMES_KEPT_MAX:
-            del self._points[next(iter(self._points))]
+        forget_oldest(self._points, OUTCOMES_KEPT_MAX)
         if len(self._committed) > OUTCOMES_KEPT_MAX:
             forgotten = next(iter(self._committed))
             del self._committed[forgotten]

@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from rota.calldata import AuthCost, fitting
-from rota.model.types import NO_ATTESTERS, Attesters, Leaf, NodeName
+from rota.model.types import NO_ATTESTERS, Attesters, Leaf, NodeName, Transition
 from rota.sequencer.context import Context
 from rota.sequencer.coordinator_owner import OwningCoordinator
 from rota.sequencer.held_intent import HeldIntent, Phase, Round
@@ -63,6 +63,13 @@ def makers_of(coordinator: OwningCoordinator, members: list[HeldIntent]) -> dict
             if maker is not None and placed.point is None and placed.leaf not in inside:
                 makers[placed.leaf] = Maker(maker.made, maker.size_bytes, maker.seen_by)
     return makers
+
+
+def is_short(context: Context, transition: Transition) -> bool:
+    """Less than half of its validity is left: in a shared round all others would expire with it."""
+    config = context.config
+    validity_s = config.validity_s if transition.preparation is None else config.prepared_validity_s
+    return (transition.valid_until_s - context.chain_time_s) * 2 < validity_s
 
 
 def attesters_of(opened: Round) -> tuple[Attesters, ...]:

@@ -20,7 +20,7 @@ from typing import Final
 
 from rota.machine.tables import Event
 from rota.model.digests import approval_digest, refusal_digest, round_digest
-from rota.model.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition
+from rota.model.types import Digest, IntentId, Leaf, NodeName, RequestId
 from rota.sequencer.coordinator_owner import OwningCoordinator
 from rota.sequencer.coordinator_transaction_events import Endorsed, EndorsedRejected, ValidityEnded
 from rota.sequencer.effects import Signed, VerifyEndorsement, VerifyEndorsers
@@ -34,6 +34,7 @@ from rota.sequencer.permissions import Permissions
 from rota.sequencer.round import (
     STUCK_ROUNDS_MAX,
     attesters_of,
+    is_short,
     kind_of,
     leaves_named,
     makers_of,
@@ -83,14 +84,16 @@ class Rounds:
         opened = self.rounds[event.digest]
         if isinstance(event, DispatchRetryDue):
             opened.phase = Phase.ENDORSED
-            self.coordinator.something_changed()
-            return
+        else:
+            self._repeat(opened)
+        self.coordinator.something_changed()
+
+    def _repeat(self, opened: Round) -> None:
         if opened.is_approving:
             self.coordinator.unapproved.note(next(iter(opened.members.values())).sender)
         self._weigh_refusals(opened)
-        if self.rounds.get(event.digest) is opened:
+        if self.rounds.get(opened.digest) is opened:
             self._ask_missing(opened)
-        self.coordinator.something_changed()
 
     def expire(self) -> None:
         """What is valid no longer in chain time, and not on its way to the disk, is assembled anew."""
@@ -340,7 +343,7 @@ class Rounds:
         ):
             waiting = self._whose_turn_it_is()
             taken = members_of_next_round(self.coordinator, waiting)
-            expiring = [transaction for transaction in taken if self.is_short(transaction.made)]
+            expiring = [transaction for transaction in taken if is_short(self.context, transaction.made)]
             for transaction in expiring:
                 self.set_apart(transaction)
             if not expiring:
@@ -386,7 +389,7 @@ class Rounds:
         """
         if transaction.attesters.endorsers:
             return True
-        if self.is_short(transaction.made):
+        if is_short(self.context, transaction.made):
             if transaction.is_external:
                 return True  # A later version of an external intent is valid no longer than its first.
             self.coordinator.isolate(transaction.sender)
@@ -395,12 +398,6 @@ class Rounds:
         makers = (self.coordinator.graph.placed.get(leaf) for leaf in leaves_named(transaction))
         found = (self.coordinator.transactions.get(maker.intent) for maker in makers if maker is not None)
         return any(each is not None and each.is_apart and each.is_assembled for each in found)
-
-    def is_short(self, transition: Transition) -> bool:
-        """Less than half of its validity is left: in a shared round all others would expire with it."""
-        config = self.context.config
-        validity_s = config.validity_s if transition.preparation is None else config.prepared_validity_s
-        return (transition.valid_until_s - self.context.chain_time_s) * 2 < validity_s
 
     def _ahead_count(self) -> int:
         """Rounds between their opening and their confirmation, those of before our restart among them (protocol §7)."""

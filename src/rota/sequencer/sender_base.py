@@ -189,7 +189,7 @@ class SenderBase(Machine):
         for other in intent.depends_on:
             if other in self.transactions:
                 self.transactions[other].has_dependents = True
-        transaction.unresolved = self.parties.unresolved(intent)
+        transaction.unresolved = self.parties.unresolved(intent.parties)
         transaction.handle(Created())
         for other in intent.depends_on:
             if other in outcomes and other in transaction.unmet:

@@ -321,9 +321,7 @@ class SentIntent(Machine):
 
     def back_off(self, attempt: int) -> int:
         """Set the timer of this attempt's backoff; when it ends."""
-        config = self.context.config
-        delay_ms = self.context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms)
-        return self.look_after(delay_ms)
+        return self.look_after(self.context.retry_delay_ms(attempt))
 
     def look_after(self, delay_ms: int) -> int:
         """Set the timer of a backoff; when it ends."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from rota.machine.bounded import forget_oldest
 from rota.machine.tables import Event
 from rota.model.types import Leaf, NodeName, RequestId
 from rota.sequencer.coordinator_owner import OwningCoordinator
@@ -115,5 +116,4 @@ class Signers:
     def _remember(self, known: dict[NodeName, Kept], sender: NodeName, value: Kept) -> None:
         known.pop(sender, None)
         known[sender] = value
-        if len(known) > SENDERS_MAX:
-            del known[next(iter(known))]
+        forget_oldest(known, SENDERS_MAX)

@@ -6,6 +6,19 @@ intents is in the order in which they were delegated. A slot's request is repeat
 and only the answer to the current one counts. A sender that does not answer loses its turn and comes back
 with backoff: it holds nobody up. One that answers slowly waits until the others may have had as much time. Where any
 registered node may send, any number of strangers may do so; senders that made progress get every second slot.
+
+Admission: what a coordinator checks of a transition before it joins a round. A false transition would be refused by
+every endorser, and the round that it is in would be dissolved. So the coordinator makes those checks that it can make
+alone: that the leaf is the transition's, that states are called after it, and that the bytes which it sees have their
+commitments; whose the id is was checked when the intent was delegated. A sender that brings anything else is on
+probation. The party's signature needs the party's verifier and is verified by an effect, for senders that have not
+proven themselves (`signers.py`). Endorsers verify every signature.
+
+That the inputs exist is not looked up. Only a store knows of all states, and a look for each input of each transition
+would cost every honest sender as much as an assembly, though it would not suffice: a state that exists may have a
+content that no endorser has. Endorsers name the states that they lack, and a sender of one that too many of them do not
+find goes apart (`rounds.py`). So a sender holds a shared round up once, for a little more than `request_timeout`, and
+is then on probation.
 """
 
 from __future__ import annotations
@@ -14,8 +27,8 @@ from bisect import insort
 from dataclasses import dataclass, field
 
 from rota.machine.tables import Event
+from rota.model.consistency import consistent
 from rota.model.types import IntentId, Leaf, Mode, NodeName, RequestId, Transition
-from rota.sequencer.admission import is_admissible
 from rota.sequencer.attestation import flaw_of_attesters
 from rota.sequencer.coordinator_owner import OwningCoordinator
 from rota.sequencer.coordinator_transaction_events import (
@@ -258,9 +271,7 @@ class Slots:
         assert slot is not None, "a slot's timers end with it"
         lost = self.lost_turns[slot.sender] = self.lost_turns.get(slot.sender, 0) + 1
         self.sizes[slot.sender] = max(1, slot.size // 2)
-        config = self.context.config
-        delay_ms = self.context.backoff_ms(lost - 1, config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self.not_before_ms[slot.sender] = self.context.after(delay_ms)
+        self.not_before_ms[slot.sender] = self.context.after(self.context.retry_delay_ms(lost - 1))
         self.look_again_at(self.not_before_ms[slot.sender])
         self.close()
         for intent in slot.unanswered:
@@ -287,7 +298,7 @@ class Slots:
         if transition is None or size_bytes > self.context.config.transition_bytes_max:
             return _ERROR
         is_planned_well = not flaw_of_attesters(self.context.contract, transaction.intent.sender, result.attesters)
-        is_admitted = transition.intent == result.intent and is_admissible(self.context.separator, transition)
+        is_admitted = transition.intent == result.intent and consistent(self.context.separator, transition) is not None
         if not is_admitted or not is_planned_well:
             self.coordinator.isolate(transaction.sender)
             return _ERROR

@@ -24,6 +24,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from rota.machine.bounded import forget_oldest
 from rota.machine.context import VALIDITY_MARGIN_S
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
@@ -187,8 +188,7 @@ class Turns:
         for state in turn.states:
             self.rests.pop((turn.sender, state), None)
             self.rests[turn.sender, state] = now_s + length_s
-            if len(self.rests) > RESTS_MAX:
-                del self.rests[next(iter(self.rests))]
+            forget_oldest(self.rests, RESTS_MAX)
         if self.context.contract.mode is not Mode.RING:
             return
         if turn.since_s >= standing.until_s:
@@ -201,6 +201,5 @@ class Turns:
     def _standing_of(self, sender: NodeName) -> _Standing:
         standing = self.standings.pop(sender, None) or _Standing()
         self.standings[sender] = standing
-        if len(self.standings) > SENDERS_MAX:
-            del self.standings[next(iter(self.standings))]
+        forget_oldest(self.standings, SENDERS_MAX)
         return standing

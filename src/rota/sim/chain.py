@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rota.chain.effects import FetchBlocks, RoundDispatch
 from rota.chain.events import AccountSeen, BlocksFetched, HeadSeen, Objection, TransactionRefused, TransactionSent
@@ -19,11 +18,8 @@ from rota.model.blocks import ChainBlock, FactoryDeployment, LedgerStatus
 from rota.model.types import Contract, ContractAddress, IntentId, NodeName
 from rota.sim.facts import BlockMined, Committed, Deployed, Reorganised, Skipped, Submitted, Undone
 from rota.sim.ledger import GENESIS_TIME_S, own_signer
-from rota.sim.sim_node import Refusing
-
-if TYPE_CHECKING:
-    from rota.sim.sim_node import SimNode
-    from rota.sim.world import World
+from rota.sim.recorder import OwningWorld
+from rota.sim.sim_node import Refusing, SimNode
 
 # How often a node asks where the chain stands, whether or not it hears of a new block.
 POLL_MS = 1_000
@@ -33,7 +29,7 @@ TOO_CHEAP = Refusing(Objection.UNDERPRICED, is_passed_on=False)
 class Chain:
     """Mining, and everybody's view of it."""
 
-    def __init__(self, world: World, block_ms: int) -> None:
+    def __init__(self, world: OwningWorld, block_ms: int) -> None:
         self.world = world
         self.ledger = world.ledger
         self.block_ms = block_ms
@@ -41,6 +37,8 @@ class Chain:
         self.mining_due = False
         self.ahead_s = 0
         self.highest = 0
+        # Contracts that a stranger has deployed under the ids of others.
+        self.strange: set[ContractAddress] = set()
         # Whether pools refuse what pays less than the latest block asked for, or keep it until gas is cheaper.
         self.refuses_cheap = False
 
@@ -57,7 +55,7 @@ class Chain:
         block = self.ledger.mine(self.time_s, is_empty)
         self.highest = max(self.highest, block.height)
         for made in block.deployments:
-            is_strange = made.contract in self.world.factory.strange
+            is_strange = made.contract in self.strange
             self.world.judge.tell(Deployed(made.intent, made.contract, is_strange=is_strange))
         for contract, outcome in block.outcomes:
             if outcome.status is LedgerStatus.COMMITTED:
@@ -205,7 +203,7 @@ class Chain:
             if refusing.is_passed_on:
                 self._arrive(dispatch)
             return
-        passage = self.world.wires.weather.passage()
+        passage = self.world.weather.passage()
         if passage.delay_ms == 0:
             self._arrive(dispatch)
         elif passage.delay_ms is not None:

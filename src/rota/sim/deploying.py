@@ -81,7 +81,7 @@ class Deploying:
         contract = genesis.contract(ContractAddress("0x" + planned.id.hex() + "00000000"))
         signers = (contract.address,) * len(genesis.endorsers)
         hashed = genesis_hash(encode_genesis(genesis))
-        self.world.factory.strange.add(contract.address)
+        self.world.chain.strange.add(contract.address)
         self.world.add_contract(contract)
         self.world.chain.deploy(
             FactoryDeployment(planned.id, contract.address, hashed, signers, genesis.threshold), contract
@@ -111,7 +111,7 @@ class Deploying:
         """Those that were deployed as their users wanted."""
         made = (self.world.ledger.deployed.get(each.id) for each in self.planned)
         addresses = [each.contract for each in made if each is not None]
-        return tuple(self.world.by_address[each] for each in addresses if each not in self.world.factory.strange)
+        return tuple(self.world.by_address[each] for each in addresses if each not in self.world.chain.strange)
 
     @property
     def open_deployments(self) -> list[Deployment]:

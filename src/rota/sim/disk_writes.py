@@ -6,17 +6,14 @@ The times are those of the engine and the store of a real node.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rota.chain.effects import BlocksIndexed, RoundDispatch
 from rota.machine.effects import Persist
 from rota.sequencer.effects import PermissionGranted
 from rota.sim.disk import Fate
 from rota.sim.facts import Hung, Recorded
+from rota.sim.recorder import OwningWorld
 from rota.sim.sim_node import SimNode
-
-if TYPE_CHECKING:
-    from rota.sim.world import World
 
 STALL_MS = 1_000
 RETRY_MS = 250
@@ -25,7 +22,7 @@ RETRY_MS = 250
 class DiskWrites:
     """Of all nodes of a world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: OwningWorld) -> None:
         self.world = world
 
     def begin(self, node: SimNode) -> None:

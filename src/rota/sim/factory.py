@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rota.directory.acquaintance_events import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.directory.deployment import known_from
@@ -30,13 +29,12 @@ from rota.model.blocks import FactoryDeployment, LedgerStatus
 from rota.model.genesis import decode_genesis, genesis_hash
 from rota.model.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Leaf, NodeName
 from rota.node.events import StatesWanted
+from rota.sim.chain import Chain
 from rota.sim.deployment_plan import REFUSED_BY, REFUSED_BY_FACTORY
 from rota.sim.facts import FactoryOrdered, Recorded
+from rota.sim.recorder import OwningWorld
+from rota.sim.sim_node import SimNode
 from rota.wire.messages import CONTRACTS_LISTED_MAX, Verdict
-
-if TYPE_CHECKING:
-    from rota.sim.sim_node import SimNode
-    from rota.sim.world import World
 
 ADDRESS_BYTES = 20
 FACTORY = ContractAddress("0x" + "fa" * ADDRESS_BYTES)
@@ -47,11 +45,10 @@ STATES_ASKED_MS = 2_000
 class Factory:
     """One for the whole world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: OwningWorld, chain: Chain) -> None:
         self.world = world
+        self.chain = chain
         self.geneses: dict[bytes, bytes] = {}
-        # Contracts that a stranger has deployed under the ids of others.
-        self.strange: set[ContractAddress] = set()
 
     def judge(self, node: SimNode, order: JudgeProposal) -> None:
         """A node's own keys and domain answer at once."""
@@ -73,7 +70,7 @@ class Factory:
         if decode_genesis(self.geneses[order.genesis]).configuration == REFUSED_BY_FACTORY:
             self.world.tell(node, FactoryRefused(order.deployment, "against its rules"))
             return
-        passage = self.world.wires.weather.passage()
+        passage = self.world.weather.passage()
         if passage.delay_ms is not None:
             self.world.at(self.world.now_ms + passage.delay_ms, partial(self._arrive, order))
         if passage.is_answered:
@@ -134,7 +131,7 @@ class Factory:
         )
         contract = decode_genesis(self.geneses[order.genesis]).contract(address)
         self.world.add_contract(contract)
-        self.world.chain.deploy(made, contract)
+        self.chain.deploy(made, contract)
 
 
 def _leaves_without_states(node: SimNode, contract: ContractAddress) -> tuple[Leaf, ...]:

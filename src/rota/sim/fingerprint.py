@@ -15,7 +15,8 @@ from rota.machine.effects import Effect, Persist, SendMessage
 from rota.model.blocks import ChainBlock
 from rota.model.types import NodeName
 from rota.sim.codes import DISK_FATES, MESSAGE_FATES, Plain, block_values, effect_values, message_bytes, record_values
-from rota.sim.world import Recorder, SimNode, World
+from rota.sim.recorder import OwningWorld, Recorder
+from rota.sim.sim_node import SimNode
 from rota.wire.messages import Envelope
 
 # What happened, each with its own number.
@@ -34,42 +35,42 @@ class Fingerprint(Recorder):
         """The digest so far."""
         return self._hash.hexdigest()
 
-    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
+    def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
         """A message, whole."""
         version = tuple(envelope.protocol_version)
         self._take(world, SENT, (source, target, MESSAGE_FATES[fate], version, message_bytes(envelope)))
 
-    def stepped(self, world: World, node: SimNode) -> None:
+    def stepped(self, world: OwningWorld, node: SimNode) -> None:
         """A node's core took an event."""
         self._take(world, STEPPED, node.name)
 
-    def performed(self, world: World, node: SimNode, effect: Effect) -> None:
+    def performed(self, world: OwningWorld, node: SimNode, effect: Effect) -> None:
         """An effect; a message of a node to itself with its content, as it passes no wire."""
         values = effect_values(effect)
         if isinstance(effect, SendMessage) and effect.peer == node.name:
             values = (values, message_bytes(effect.envelope))
         self._take(world, PERFORMED, (node.name, values))
 
-    def wrote(self, world: World, node: SimNode, write: Persist) -> None:
+    def wrote(self, world: OwningWorld, node: SimNode, write: Persist) -> None:
         """A write with its records and what the disk made of it."""
         records = tuple(record_values(record) for record in write.records)
         self._take(world, WROTE, (node.name, DISK_FATES[node.disk.fate], write.contract, records))
 
-    def mined(self, world: World, block: ChainBlock) -> None:
+    def mined(self, world: OwningWorld, block: ChainBlock) -> None:
         """A block."""
         self._take(world, MINED, block_values(block))
 
-    def removed(self, world: World, blocks: tuple[ChainBlock, ...]) -> None:
+    def removed(self, world: OwningWorld, blocks: tuple[ChainBlock, ...]) -> None:
         """Blocks that the chain took back."""
         self._take(world, REMOVED, tuple(block.hash for block in blocks))
 
-    def started(self, world: World, node: SimNode) -> None:
+    def started(self, world: OwningWorld, node: SimNode) -> None:
         """A node began to run."""
         self._take(world, STARTED, node.name)
 
-    def stopped(self, world: World, node: SimNode) -> None:
+    def stopped(self, world: OwningWorld, node: SimNode) -> None:
         """A node's process ended."""
         self._take(world, STOPPED, node.name)
 
-    def _take(self, world: World, kind: int, values: Plain) -> None:
+    def _take(self, world: OwningWorld, kind: int, values: Plain) -> None:
         self._hash.update(_encode((world.now_ms, kind, values)))

@@ -1,47 +1,133 @@
-"""The interface of what records a run: the transcript for people, the fingerprint for comparing runs."""
+"""What the parts of a world use of it (`world.py`), and the interface of what records a run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
+from rota.chain.effects import RoundDispatch
 from rota.machine.effects import Effect, Persist, ReplyToUser
+from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock
-from rota.model.types import NodeName
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Receipt, Transition
+from rota.sequencer.effects import PermissionGranted, ReportPrepared
+from rota.sim.invariants.judge import Judge
+from rota.sim.ledger import Ledger
 from rota.sim.sim_node import SimNode
+from rota.sim.weather import Weather
 from rota.wire.messages import Envelope
 
-if TYPE_CHECKING:
-    from rota.sim.world import World
+
+class HearingLiars(Protocol):
+    """The liars of a world, as its wires know them."""
+
+    def hears(self, source: NodeName, name: NodeName, envelope: Envelope) -> bool:
+        """Whether a message reaches the core of a node."""
+        ...
+
+
+class OwningWorld(Protocol):
+    """The world that a part belongs to."""
+
+    now_ms: int
+    names: dict[IntentId, str]
+    config: Config
+    latency_ms: int
+    disk_ms: int
+    contracts: tuple[Contract, ...]
+    contracts_of: dict[NodeName, tuple[Contract, ...]]
+    by_address: dict[ContractAddress, Contract]
+    nodes: dict[NodeName, SimNode]
+    liars: frozenset[NodeName]
+    ledger: Ledger
+    judge: Judge
+    recorder: Recorder
+    receipts: dict[IntentId, list[Receipt]]
+    permissions: list[PermissionGranted]
+    dispatches: list[RoundDispatch]
+    transitions: dict[Leaf, Transition]
+    prepared: dict[IntentId, ReportPrepared]
+
+    @property
+    def weather(self) -> Weather:
+        """How long messages and transactions take, and which are lost."""
+        ...
+
+    @property
+    def conspiracy(self) -> HearingLiars | None:
+        """All liars together."""
+        ...
+
+    def at(self, due_ms: int, action: Callable[[], None]) -> None:
+        """Do something at a time."""
+        ...
+
+    def tell(self, node: SimNode, event: Event) -> None:
+        """Tell a node that runs."""
+        ...
+
+    def go_on(self, node: SimNode) -> None:
+        """A node that did nothing for a while performs its orders."""
+        ...
+
+    def flush(self, node: SimNode) -> None:
+        """Perform the effects that wait for no write."""
+        ...
+
+    def dies_now(self, node: SimNode) -> bool:
+        """It was to live for so many effects more, and this is the last."""
+        ...
+
+    def schedule_tick(self, node: SimNode) -> None:
+        """Let a node step at its next deadline."""
+        ...
+
+    def add_contract(self, contract: Contract) -> None:
+        """A contract that is to be deployed."""
+        ...
+
+    def take_in(self, node: SimNode, contract: Contract) -> None:
+        """From now on a node has this contract."""
+        ...
+
+    def learn(self, contract: ContractAddress, transition: Transition) -> None:
+        """What a leaf does."""
+        ...
+
+    def show(self, intent: IntentId) -> str:
+        """An intent's name."""
+        ...
 
 
 class Recorder:
     """Gets everything that happens in a world, and ignores it unless a method is overridden."""
 
-    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
+    def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
         """A message left a node; its fate is `delivered`, `lost`, `held`, `twice`, or how it lies."""
 
-    def stepped(self, world: World, node: SimNode) -> None:
+    def stepped(self, world: OwningWorld, node: SimNode) -> None:
         """A node was told something."""
 
-    def performed(self, world: World, node: SimNode, effect: Effect) -> None:
+    def performed(self, world: OwningWorld, node: SimNode, effect: Effect) -> None:
         """An effect of a node is carried out, unless it is a write."""
 
-    def wrote(self, world: World, node: SimNode, write: Persist) -> None:
+    def wrote(self, world: OwningWorld, node: SimNode, write: Persist) -> None:
         """A node's disk has done a write, or has failed to: `node.disk.fate` says which."""
 
-    def mined(self, world: World, block: ChainBlock) -> None:
+    def mined(self, world: OwningWorld, block: ChainBlock) -> None:
         """The chain has a new block."""
 
-    def removed(self, world: World, blocks: tuple[ChainBlock, ...]) -> None:
+    def removed(self, world: OwningWorld, blocks: tuple[ChainBlock, ...]) -> None:
         """The chain took back these blocks."""
 
-    def started(self, world: World, node: SimNode) -> None:
+    def started(self, world: OwningWorld, node: SimNode) -> None:
         """A node began to run."""
 
-    def stopped(self, world: World, node: SimNode) -> None:
+    def stopped(self, world: OwningWorld, node: SimNode) -> None:
         """A node's process ended."""
 
-    def noted(self, world: World, text: str) -> None:
+    def noted(self, world: OwningWorld, text: str) -> None:
         """Something happened that a reader of a transcript wants to see, in words."""
 
 

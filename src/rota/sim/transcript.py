@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.model.types import IntentId, NodeName
-from rota.sim.world import Recorder, SimNode, World
+from rota.sim.recorder import OwningWorld, Recorder
+from rota.sim.sim_node import SimNode
 from rota.wire.messages import (
     CoordinatorHeartbeat,
     CoordinatorState,
@@ -43,7 +44,7 @@ class Transcript(Recorder):
     _states: dict[tuple[str, ...], str] = field(default_factory=dict)
     _heartbeats: dict[tuple[NodeName, NodeName], tuple[object, ...]] = field(default_factory=dict)
 
-    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
+    def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
         """One line a message, with what matters of it."""
         body = envelope.body
         text = f"{type(body).__name__}{describe(world, body)}"
@@ -58,7 +59,7 @@ class Transcript(Recorder):
         remark = "" if fate == "delivered" else f"  [{fate}]"
         self.happenings.append(Happening(world.now_ms, source, target, text + remark))
 
-    def stepped(self, world: World, node: SimNode) -> None:
+    def stepped(self, world: OwningWorld, node: SimNode) -> None:
         """One line for each change of state."""
         assert node.core is not None, "a node that steps runs"
         is_alone = len(node.core.sequencers.loaded) == 1
@@ -72,7 +73,7 @@ class Transcript(Recorder):
             for own in tuple(sequencer.sender.transactions.values()):
                 self._note(world, node, world.show(own.intent.id), own.state.value)
 
-    def noted(self, world: World, text: str) -> None:
+    def noted(self, world: OwningWorld, text: str) -> None:
         """Something that is nobody's message."""
         self.happenings.append(Happening(world.now_ms, "", "", text))
 
@@ -81,7 +82,7 @@ class Transcript(Recorder):
         self._states = {key: value for key, value in self._states.items() if key[0] != node}
         self._heartbeats = {key: value for key, value in self._heartbeats.items() if node not in key}
 
-    def _note(self, world: World, node: SimNode, what: str, state: str) -> None:
+    def _note(self, world: OwningWorld, node: SimNode, what: str, state: str) -> None:
         key = (node.name, what)
         before = self._states.get(key)
         if before == state:
@@ -91,7 +92,7 @@ class Transcript(Recorder):
             self.happenings.append(Happening(world.now_ms, node.name, "", f"{what}: {before or 'new'} → {state}"))
 
 
-def describe(world: World, body: Message) -> str:
+def describe(world: OwningWorld, body: Message) -> str:
     """What matters of a message to a reader."""
     match body:
         case DelegationCommand():
@@ -117,7 +118,7 @@ def describe(world: World, body: Message) -> str:
             return _names_in(world, body)
 
 
-def _names_in(world: World, body: Message) -> str:
+def _names_in(world: OwningWorld, body: Message) -> str:
     """The intents that any other message is about, and why where it says so."""
     parts: list[str] = []
     fields = ("intents", "results", "errors", "transitions", "refusals", "items", "transition", "intent", "rejection")

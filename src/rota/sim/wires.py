@@ -11,12 +11,14 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived
 from rota.model.types import Contract, HeartbeatNumber, NodeName, RequestId
 from rota.sim.forgery import Forgery
 from rota.sim.frames import arrives_whole, as_before, frame_of, over_the_wire
+from rota.sim.recorder import OwningWorld
+from rota.sim.sim_node import SimNode
 from rota.sim.weather import HoldRule, MessageRule, Weather
 from rota.wire.messages import (
     CoordinatorHeartbeat,
@@ -26,10 +28,6 @@ from rota.wire.messages import (
     HandoverRequest,
     Message,
 )
-
-if TYPE_CHECKING:
-    from rota.sim.sim_node import SimNode
-    from rota.sim.world import World
 
 Rule = TypeVar("Rule", bound=MessageRule)
 
@@ -45,7 +43,7 @@ ECHOED_MAX = 400
 class Wires:
     """All connections of a world."""
 
-    def __init__(self, world: World, weather: Weather, has_codec: bool) -> None:
+    def __init__(self, world: OwningWorld, weather: Weather, has_codec: bool) -> None:
         self.world = world
         self.weather = weather
         self.cut: set[tuple[NodeName, NodeName]] = set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from rota.chain.effects import BlocksIndexed, RoundDispatch
 from rota.exchange.distribution import deliveries_of, order_of
@@ -42,6 +41,7 @@ from rota.sim.facts import (
     SteppedAside,
 )
 from rota.sim.observation import Surroundings, has_plans, queues_of
+from rota.sim.recorder import OwningWorld
 from rota.sim.sim_node import SimNode
 from rota.wire.messages import (
     CoordinatorHeartbeat,
@@ -53,9 +53,6 @@ from rota.wire.messages import (
     Envelope,
     Rejection,
 )
-
-if TYPE_CHECKING:
-    from rota.sim.world import World
 
 # Rejections of an endorser for which the requester is not the reason.
 OF_OWN_INDEX = (Rejection.NO_LEDGER, Rejection.MISMATCHED_BLOCK_HEIGHT)
@@ -73,7 +70,7 @@ REQUESTS: dict[type[Event], Request] = {
 class Witness:
     """One per world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: OwningWorld) -> None:
         self.world = world
         self.requests: dict[str, Request] = {}
         self.coordinator_changes = 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from rota.chain.effects import FetchBlocks, RecallDispatches, RoundDispatch, SeeAccount, SignDispatch, SubmitTransaction
 from rota.chain.events import DispatchesRecalled
@@ -63,6 +62,7 @@ from rota.sim.facts import BrokenFinality, ContractReset, Hung, Reported, Resume
 from rota.sim.invariants import AMONG_LIARS, EVERY, Judge, Terms, judged_in
 from rota.sim.invariants.judge import show
 from rota.sim.ledger import Ledger
+from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.liars.rules import RoundRules, bound_part
 from rota.sim.observation import remembered_by
 from rota.sim.recorder import Recorder, shown_reply
@@ -72,9 +72,6 @@ from rota.sim.weather import Weather
 from rota.sim.wires import Wires
 from rota.sim.witness import Witness
 from rota.wire.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, Envelope
-
-if TYPE_CHECKING:
-    from rota.sim.liars.conspiracy import Conspiracy
 
 __all__ = ["Recorder", "SimNode", "World", "sign"]
 
@@ -128,7 +125,7 @@ class World:
         self.disks = DiskWrites(self)
         self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
-        self.factory = Factory(self)
+        self.factory = Factory(self, self.chain)
         self.factory_address = FACTORY if has_factory else NO_CONTRACT
         self.receipts: dict[IntentId, list[Receipt]] = {}
         self.replies: dict[str, list[ReplyToUser]] = {}
@@ -144,6 +141,11 @@ class World:
         self.event_count = 0
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
+
+    @property
+    def weather(self) -> Weather:
+        """How long messages and transactions take, and which are lost."""
+        return self.wires.weather
 
     # Time.
 

@@ -10,7 +10,8 @@ import pytest
 from rota.domains.pente import Pente
 from rota.evm.private_evm import PrivateEvm
 from rota.model.types import NodeName
-from rota.sim.world import Recorder, World
+from rota.sim.recorder import OwningWorld
+from rota.sim.world import Recorder
 from rota.testing import findings, simulate
 from rota.testing.workloads.pente import GroupMembers, PenteKit
 from rota.wire.codec import encode_frame
@@ -27,11 +28,11 @@ class Listener(Recorder):
     """Reads every byte that is sent, and knows the world when it has ended."""
 
     def __init__(self) -> None:
-        self.world: World | None = None
+        self.world: OwningWorld | None = None
         self.found: list[str] = []
         self.marks_seen = 0
 
-    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
+    def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
         self.world = world
         frame = encode_frame([replace(envelope, protocol_version=PROTOCOL_VERSION)])
         self.look(frame, target, f"{type(envelope.body).__name__} from {source}")

@@ -5,7 +5,7 @@ S1 to S10 are judged after every step, L1 to L5 when the faults have stopped and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rota.sim.invariants.acceptance import OneCoordinatorAtATime
 from rota.sim.invariants.bounds import QueuesAreBounded
@@ -44,8 +44,12 @@ from rota.sim.invariants.trust import (
 )
 from rota.sim.invariants.workloads import WorkloadHolds
 
-if TYPE_CHECKING:
-    from rota.sim.world import World
+
+class Judged(Protocol):
+    """A world with its judge."""
+
+    judge: Judge
+
 
 SAFETY: tuple[type[Invariant], ...] = (
     OneEffectAndOneOutcome,
@@ -173,6 +177,6 @@ def judged_in(candidates: tuple[type[Invariant], ...], has_factory: bool) -> tup
     return tuple(each for each in candidates if has_factory or each not in OF_DEPLOYMENTS)
 
 
-def violations(world: World) -> list[str]:
+def violations(world: Judged) -> list[str]:
     """What a world's judge has found so far, as text."""
     return [str(violation) for violation in world.judge.found]

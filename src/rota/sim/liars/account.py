@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rota.chain.effects import RoundDispatch
 from rota.machine.effects import DispatchRound
 from rota.model.types import Digest, NodeName, Transition
+from rota.sim.chain import Chain
 from rota.sim.liars.notebook import KnownRound
-
-if TYPE_CHECKING:
-    from rota.sim.world import World
+from rota.sim.recorder import OwningWorld
+from rota.sim.wires import Wires
 
 # The pool is mined in the order of its signers' names: this one comes before all letters.
 SIGNER = " "
 
 
+class WorldOfLiars(OwningWorld, Protocol):
+    """What liars use of their world."""
+
+    chain: Chain
+    wires: Wires
+
+
 class Account:
     """Sends transactions under nonces of its own."""
 
-    def __init__(self, world: World, name: NodeName) -> None:
+    def __init__(self, world: WorldOfLiars, name: NodeName) -> None:
         self.world = world
         self.signer = f"{SIGNER}{name}"
         self.count = 0

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
 
 from rota.chain.effects import RoundDispatch
 from rota.model.types import IntentId, NodeName
+from rota.sim.liars.account import WorldOfLiars
 from rota.sim.liars.drawing import LiarPlan
 from rota.sim.liars.liar import Liar
 from rota.sim.liars.mutator import PAIRS, Mutator, Pair
 from rota.sim.liars.notebook import Notebook
 from rota.sim.liars.strategies import MUTATES, STRATEGIES
 from rota.wire.messages import Envelope
-
-if TYPE_CHECKING:
-    from rota.sim.world import World
 
 ACTS_EVERY_MS = (300, 700, 1_500)
 MUTATION_RATES = (0.02, 0.1, 0.4)
@@ -25,7 +22,9 @@ MUTATION_RATES = (0.02, 0.1, 0.4)
 class Conspiracy:
     """The liars of a world; it begins when the world does, and never ends."""
 
-    def __init__(self, world: World, seed: int, plans: tuple[LiarPlan, ...], foreknown: tuple[IntentId, ...]) -> None:
+    def __init__(
+        self, world: WorldOfLiars, seed: int, plans: tuple[LiarPlan, ...], foreknown: tuple[IntentId, ...]
+    ) -> None:
         self.world = world
         self.names = frozenset(plan.name for plan in plans)
         self.book = Notebook(world.by_address, self.names)

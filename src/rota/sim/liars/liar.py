@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rota.chain.effects import RoundDispatch
 from rota.model.digests import NONCE_BYTES, domain_separator, round_digest
 from rota.model.types import Attesters, Contract, ContractAddress, IntentId, NodeName, Party, RequestId, Transition
 from rota.node.node import Node
 from rota.sim.frames import acceptable
-from rota.sim.liars.account import Account
+from rota.sim.liars.account import Account, WorldOfLiars
+from rota.sim.liars.mutator import Mutator
 from rota.sim.liars.notebook import KnownRound, Notebook
 from rota.sim.services import sign
 from rota.wire.messages import EndorsementRequest, EndorserSignature, Envelope, Message, Reply
-
-if TYPE_CHECKING:
-    from rota.sim.liars.mutator import Mutator
-    from rota.sim.world import World
 
 RATES = (0.1, 0.5, 1.0)
 OWN_NONCE = b"of a liar".ljust(NONCE_BYTES, b"\x00")
@@ -58,7 +55,9 @@ class Strategy:
 class Liar:
     """A node of the world whose core is real, and whose words are not."""
 
-    def __init__(self, world: World, name: NodeName, notebook: Notebook, foreknown: tuple[IntentId, ...]) -> None:
+    def __init__(
+        self, world: WorldOfLiars, name: NodeName, notebook: Notebook, foreknown: tuple[IntentId, ...]
+    ) -> None:
         self.world = world
         self.name = name
         self.party = Party(f"user@{name}")
