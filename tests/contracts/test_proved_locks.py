@@ -216,7 +216,7 @@ def test_section_of_another_form_is_malformed(locked: Locked) -> None:
         "hold has no output": ledger.write(4, inputs=spare, outputs=0, lock=held),
         "empty hold": ledger.write(5, lock=held),
         "hold with a call": ledger.write(
-            6, inputs=spare[:1], outputs=1, lock=held, calls=(withdrawal_call(token, BOB, 1),)
+            6, inputs=spare[:1], outputs=1, lock=held, calls=(withdrawal_call(token, NO_DELEGATE, 1),)
         ),
         "prepared hold": ledger.write(
             7, inputs=spare, outputs=1, lock=held, preparation=Preparation(ALICE, NO_CONDITION)
