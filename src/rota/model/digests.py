@@ -124,7 +124,7 @@ def intent_of(address: bytes) -> IntentId:
 
 
 def keyless_intent(nonce: bytes, coin: bytes) -> IntentId:
-    """The id of a transition that the delegate of this coin commits: it belongs to no key, so that no party voids it."""
+    """The id of a transition that the delegate of this coin commits: it belongs to no key, and no party voids it."""
     assert len(nonce) == NONCE_BYTES, f"a nonce is {NONCE_BYTES} bytes, not {len(nonce)}"
     return IntentId(keccak(nonce + _word(coin))[:INTENT_BYTES])
 
