@@ -226,6 +226,7 @@ abstract contract Proofs is StateLedger {
     function _proofOf(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
         internal
         view
+        virtual
         returns (bytes calldata proof, bytes32 binding)
     {
         uint256 position = work.position;
@@ -412,7 +413,7 @@ abstract contract Proofs is StateLedger {
     }
 
     /// @dev The delegate of what is spent. Who commits a prepared transition is its committer: reading has seen to it.
-    function _delegateOf(uint256 plan) internal pure returns (uint256) {
+    function _delegateOf(uint256 plan) internal view virtual returns (uint256) {
         if ((plan >> 120) & FLAG_PREPARED == 0) return 0;
         return _load((plan & 0xffffffff) - PREPARATION_BYTES) >> 96;
     }

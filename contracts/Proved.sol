@@ -41,6 +41,7 @@ contract Proved is Proofs {
 
     function _prove(Work memory work, uint256 leafAt, uint256 plan, bytes calldata auth)
         internal
+        virtual
         override
     {
         (bytes calldata proof, bytes32 binding) = _proofOf(work, leafAt, plan, auth);

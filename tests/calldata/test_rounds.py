@@ -73,7 +73,20 @@ locks = st.none() | st.one_of(
         cancels=words.map(Leaf),
     ),
     st.builds(LockChange, kind=st.just(LockKind.DELEGATE), lock=words, presumed=delegates, delegate=delegates),
-    st.builds(LockChange, kind=st.sampled_from([LockKind.SPENT, LockKind.CANCELLED]), lock=words, presumed=delegates),
+    st.builds(
+        LockChange,
+        kind=st.just(LockKind.HOLD),
+        lock=words,
+        presumed=delegates,
+        delegate=delegates,
+        expires_at_s=st.integers(0, LOCK_EXPIRY_MAX),
+    ),
+    st.builds(
+        LockChange,
+        kind=st.sampled_from([LockKind.SPENT, LockKind.CANCELLED, LockKind.RELEASE]),
+        lock=words,
+        presumed=delegates,
+    ),
 )
 
 
@@ -176,7 +189,7 @@ def test_reason_names_leaf_and_field() -> None:
         b"": "validUntil: ends after 0 bytes, needs 8",
         head + b"\0": "leaves: must be 1 to 255, not 0",
         head + b"\1\xa0": "leaf 0: flags: must be 00, or 80 with 1, 2, 4, 8 and 10, not a0",
-        head + b"\1\x91\0\0\0" + page + b"\5": "leaf 0: lock: must be 1 to 4, not 5",
+        head + b"\1\x91\0\0\0" + page + b"\7": "leaf 0: lock: must be 1 to 6, not 7",
         head + b"\1\x91\0\0\0" + page + b"\3" + bytes(51): "leaf 0: lock: ends after 80 bytes, needs 81",
         head + b"\1\x80\0\0\0": "leaf 0: page: must be given, as no full leaf stands before it",
         head + b"\1\x81\0\x10\0" + page + b"\0\0": "leaf 0: reference: must be to an earlier leaf, not to 0",

@@ -34,6 +34,7 @@ _SHIPPED: Final = (
         "Proved",
         "Nullified",
         "ProvedKyc",
+        "ProvedLocks",
         "NullifiedKyc",
         "Factory",
         "Registry",

@@ -552,7 +552,15 @@ def test_unknown_kind_of_change_is_refused(kind: int) -> None:
     assert (reverted.name, reverted.arguments) == ("Malformed", (0, "lock"))
 
 
-@pytest.mark.parametrize("kind", list(LockKind))
+@pytest.mark.parametrize("kind", [LockKind.HOLD, LockKind.RELEASE])
+def test_kind_of_a_ledger_with_locked_coins_is_refused(kind: LockKind) -> None:
+    ledger = EndorsedLedger(code="Lockable")
+    written = ledger.write(0, outputs=1, lock=LockChange(kind=kind, lock=LOCK))
+    reverted = reverts(lambda: ledger.commit(written))
+    assert (reverted.name, reverted.arguments) == ("Malformed", (0, "lock"))
+
+
+@pytest.mark.parametrize("kind", [LockKind.SET, LockKind.DELEGATE, LockKind.SPENT, LockKind.CANCELLED])
 def test_change_that_is_cut_short_is_refused(kind: LockKind) -> None:
     ledger = EndorsedLedger(code="Lockable")
     leaf = Leaf(bytes(32)) if kind is LockKind.SET else NO_LEAF

@@ -23,6 +23,7 @@ from rota.model.digests import (
     state_commitment,
 )
 from rota.model.types import (
+    LOCK_EXPIRY_MAX,
     Attesters,
     Call,
     ContractAddress,
@@ -332,6 +333,14 @@ contents = st.builds(
     | st.builds(LockChange, kind=st.just(LockKind.DELEGATE), lock=words, presumed=addresses, delegate=addresses)
     | st.builds(
         LockChange,
+        kind=st.just(LockKind.HOLD),
+        lock=words,
+        presumed=addresses,
+        delegate=addresses,
+        expires_at_s=st.integers(0, LOCK_EXPIRY_MAX),
+    )
+    | st.builds(
+        LockChange,
         kind=st.just(LockKind.SET),
         lock=words,
         presumed=addresses,
@@ -396,6 +405,8 @@ def with_one_field_changed(content: Content, bit: int) -> Iterator[Content]:
         changes["kind"] = LockKind.CANCELLED
     if lock.kind is not LockKind.SPENT:
         changes["delegate"] = address_flipped(lock.delegate, bit)
+    if lock.kind is LockKind.HOLD:
+        changes["expires_at_s"] = lock.expires_at_s ^ 1 << bit % 64
     if lock.kind is LockKind.SET:
         changes |= {"expires_at_s": lock.expires_at_s ^ 1 << bit % 64, "spends": flip(lock.spends)}
         changes["cancels"] = flip(lock.cancels)
@@ -515,10 +526,12 @@ def full_entry(content: Content, writing: Writing, page: bytes, position_of: Map
 
 def lock_section(lock: LockChange) -> bytes:
     section = bytes([lock.kind]) + lock.lock + bytes.fromhex(lock.presumed[2:])
-    if lock.kind in (LockKind.SET, LockKind.DELEGATE):
+    if lock.kind in (LockKind.SET, LockKind.DELEGATE, LockKind.HOLD):
         section += bytes.fromhex(lock.delegate[2:])
+    if lock.kind in (LockKind.SET, LockKind.HOLD):
+        section += lock.expires_at_s.to_bytes(8, "big")
     if lock.kind is LockKind.SET:
-        section += lock.expires_at_s.to_bytes(8, "big") + lock.spends + lock.cancels
+        section += lock.spends + lock.cancels
     return section
 
 
@@ -557,7 +570,7 @@ class Reader:
         if flags & CALLS:
             self.packed_calls()
         if flags & LOCK:
-            self.take({1: 144, 2: 72, 3: 52, 4: 52}[self.take(1)[0]])
+            self.take({1: 144, 2: 72, 3: 52, 4: 52, 5: 80, 6: 52}[self.take(1)[0]])
         more = keccak(self.payload[start : self.at]) if flags & (CALLS | LOCK) else b""
         head = SEPARATOR + self.page + counter + bytes([flags & 0x94])
         core = keccak(head + counts + references + body + more)
@@ -637,6 +650,10 @@ def test_leaf_of_a_change_of_a_lock_hashes_it_behind_the_calls() -> None:
         {"kind": LockKind.SPENT, "lock": word(1), "delegate": SETTLEMENT},
         {"kind": LockKind.CANCELLED, "lock": word(1), "expires_at_s": 1},
         {"kind": LockKind.DELEGATE, "lock": word(1), "spends": word(1), "cancels": word(1)},
+        {"kind": LockKind.RELEASE, "lock": word(1), "expires_at_s": 1},
+        {"kind": LockKind.RELEASE, "lock": word(1), "delegate": SETTLEMENT},
+        {"kind": LockKind.HOLD, "lock": word(1), "expires_at_s": 1 << 64},
+        {"kind": LockKind.HOLD, "lock": word(1), "spends": word(1), "cancels": word(1)},
         {"kind": LockKind.SET, "lock": word(1), "spends": word(1)},
         {"kind": LockKind.SET, "lock": word(1), "spends": word(1), "cancels": word(1), "expires_at_s": 1 << 64},
     ],

@@ -149,9 +149,17 @@ LOCK_CHANGES: Final = st.one_of(
     ),
     st.builds(
         types.LockChange,
-        kind=st.sampled_from((types.LockKind.SPENT, types.LockKind.CANCELLED)),
+        kind=st.sampled_from((types.LockKind.SPENT, types.LockKind.CANCELLED, types.LockKind.RELEASE)),
         lock=_LOCK_WORDS,
         presumed=st.just(CONTRACT),
+    ),
+    st.builds(
+        types.LockChange,
+        kind=st.just(types.LockKind.HOLD),
+        lock=_LOCK_WORDS,
+        presumed=st.just(CONTRACT),
+        delegate=st.just(CONTRACT),
+        expires_at_s=st.integers(0, types.LOCK_EXPIRY_MAX),
     ),
 )
 

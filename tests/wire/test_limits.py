@@ -420,7 +420,13 @@ def test_the_gas_of_a_call_is_below_two_to_the_32() -> None:
         (3, {"delegate": 20}, False),
         (4, {}, True),
         (4, {"expires_at_s": 1}, False),
+        (5, {"delegate": 20, "expires_at_s": 1}, True),
         (5, {}, False),
+        (5, {"delegate": 20, "spends": 32, "cancels": 32}, False),
+        (6, {}, True),
+        (6, {"delegate": 20}, False),
+        (6, {"expires_at_s": 1}, False),
+        (7, {}, False),
     ],
 )
 def test_change_of_a_lock_has_the_fields_of_its_kind(kind: int, given: dict[str, int], is_fine: bool) -> None:

@@ -21,7 +21,7 @@ from rota.calldata.rounds import (
     encode_payload,
 )
 from rota.model.digests import STATES_MAX, WORD_BYTES
-from rota.model.types import Contract, IntentId, Leaf, LockKind, Transition
+from rota.model.types import MAKING_RECORD, Contract, IntentId, Leaf, Transition
 
 COMMIT_GAS_MAX: Final = 16_000_000
 
@@ -296,7 +296,7 @@ def _computing_gas(entry: Entry) -> int:
     gas += _REFERENCE_GAS * (len(entry.reads) + len(entry.inputs))
     gas += _PREPARED_GAS if entry.preparation is not None else 0
     if entry.lock is not None:
-        is_set = entry.lock.kind is LockKind.SET
+        is_set = entry.lock.kind in MAKING_RECORD
         gas += _LOCK_GAS + _LOCK_WORDS * (_NEW_WORD_GAS if is_set else _COLD_LOAD_GAS + _CHANGE_GAS)
     if entry.calls:
         stated = sum(call.gas for call in entry.calls)

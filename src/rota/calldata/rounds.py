@@ -7,7 +7,8 @@ A payload is written down as short as it can be, because every byte is paid for 
     full      = flags (80 | 1 page | 2 prepared | 4 calls | 8 body | 10 lock) | counter u8 | inputs:outputs | reads:info
                 | [page 15] | [committer 20, condition 32] | references (reads, then inputs)
                 | outputs 32*, info 32* (or their body hash 32) | [calls: n u8, (to 20, gas u32, length u16, data)*]
-                | [lock: kind u8, id 32, presumed 20 | set: delegate 20, expiresAt u64, leaves 32, 32 | delegate: 20]
+                | [lock: kind u8, id 32, presumed 20 | set: delegate 20, expiresAt u64, leaves 32, 32 | delegate: 20
+                   | hold: delegate 20, expiresAt u64]
     reference = position u8, output u8 (a leaf that stands earlier in this payload) | FF, output u8, leaf 32
     auth      = signer mask u32 | per endorser in set order: signature 64 or address 20
 
@@ -37,6 +38,7 @@ from rota.model.digests import (
 )
 from rota.model.frozen import dataclass
 from rota.model.types import (
+    NAMING_DELEGATE,
     Call,
     ContractAddress,
     Digest,
@@ -430,20 +432,23 @@ def _read_call(source: _Bytes, what: str) -> Call:
 def _read_lock(source: _Bytes, what: str) -> LockChange:
     number = source.number(1, what)
     if number not in _LOCK_KINDS:
-        raise _MalformedError(f"{what}: must be 1 to 4, not {number}")
+        raise _MalformedError(f"{what}: must be 1 to {max(_LOCK_KINDS)}, not {number}")
     kind = LockKind(number)
     lock, presumed = source.take(WORD_BYTES, what), _read_address(source, what)
-    if kind in (LockKind.SPENT, LockKind.CANCELLED):
+    if kind not in NAMING_DELEGATE:
         return LockChange(kind=kind, lock=lock, presumed=presumed)
     delegate = _read_address(source, what)
     if kind is LockKind.DELEGATE:
         return LockChange(kind=kind, lock=lock, presumed=presumed, delegate=delegate)
+    expires_at_s = source.number(8, what)
+    if kind is LockKind.HOLD:
+        return LockChange(kind=kind, lock=lock, presumed=presumed, delegate=delegate, expires_at_s=expires_at_s)
     return LockChange(
         kind=kind,
         lock=lock,
         presumed=presumed,
         delegate=delegate,
-        expires_at_s=source.number(8, what),
+        expires_at_s=expires_at_s,
         spends=Leaf(source.take(WORD_BYTES, what)),
         cancels=Leaf(source.take(WORD_BYTES, what)),
     )

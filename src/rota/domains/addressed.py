@@ -30,7 +30,7 @@ def shown_with_addresses(record: Record, addresses: Mapping[Party, str]) -> dict
     told = shown(record)
     for name, party in zip(record.addressed, parties_in(record), strict=True):
         told |= named(name, party, addresses)
-    return told
+    return told | record.derived()
 
 
 def named(field: str, party: Party, addresses: Mapping[Party, str]) -> dict[str, object]:

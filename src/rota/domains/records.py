@@ -67,6 +67,10 @@ class Record:
     addressed: ClassVar[tuple[str, ...]] = ()
     later: ClassVar[tuple[str, ...]] = ()
 
+    def derived(self) -> dict[str, object]:
+        """What clients see of it besides its fields."""
+        return {}
+
 
 R = TypeVar("R", bound=Record)
 V = TypeVar("V")

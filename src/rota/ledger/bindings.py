@@ -39,7 +39,7 @@ from rota.ports import LeafCommitments
 
 # The contracts that we call, whose errors we know.
 CALLED: Final = (
-    *("Endorsed", "NotaryLedger", "Carried", "Proved", "Nullified", "ProvedKyc", "NullifiedKyc"),
+    *("Endorsed", "NotaryLedger", "Carried", "Proved", "Nullified", "ProvedKyc", "NullifiedKyc", "ProvedLocks"),
     *("Factory", "Registry", "Settlement", "Epochs", "Proposals"),
 )
 CALL_FAILED: Final = 4
@@ -48,7 +48,7 @@ SKIP_TEXTS: Final = {
     2: "a read is not available",
     3: "an input is not available",
     CALL_FAILED: "a call failed",
-    5: "the lock has another delegate than presumed, or has ended",
+    5: "the lock has another delegate than presumed, has ended, or has not expired",
 }
 SEPARATORS_KEPT_MAX: Final = 10_000
 

@@ -123,6 +123,12 @@ def intent_of(address: bytes) -> IntentId:
     return IntentId(keccak(address)[:INTENT_BYTES])
 
 
+def keyless_intent(nonce: bytes, coin: bytes) -> IntentId:
+    """The id of a transition that the delegate of this coin commits: it belongs to no key, and no party voids it."""
+    assert len(nonce) == NONCE_BYTES, f"a nonce is {NONCE_BYTES} bytes, not {len(nonce)}"
+    return IntentId(keccak(nonce + _word(coin))[:INTENT_BYTES])
+
+
 def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:
     """The leaf of a transition: its core, bound to a committer and a condition when it is prepared."""
     if preparation is None:
@@ -241,9 +247,11 @@ def packed_lock(change: LockChange) -> bytes:
         case LockKind.SET:
             expiry = _unsigned(change.expires_at_s, 8)
             return head + address_bytes(change.delegate) + expiry + _word(change.spends) + _word(change.cancels)
+        case LockKind.HOLD:
+            return head + address_bytes(change.delegate) + _unsigned(change.expires_at_s, 8)
         case LockKind.DELEGATE:
             return head + address_bytes(change.delegate)
-        case LockKind.SPENT | LockKind.CANCELLED:
+        case LockKind.SPENT | LockKind.CANCELLED | LockKind.RELEASE:
             return head
 
 

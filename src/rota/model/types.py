@@ -359,10 +359,15 @@ class LockKind(IntEnum):
     DELEGATE = 2
     SPENT = 3
     CANCELLED = 4
+    HOLD = 5
+    RELEASE = 6
 
 
 # The kinds that name a new delegate.
-NAMING_DELEGATE: Final = frozenset((LockKind.SET, LockKind.DELEGATE))
+NAMING_DELEGATE: Final = frozenset((LockKind.SET, LockKind.DELEGATE, LockKind.HOLD))
+# The kinds that make a record, with the time at which it expires.
+MAKING_RECORD: Final = frozenset((LockKind.SET, LockKind.HOLD))
+NO_LOCK_ID: Final = bytes(LOCK_WORD_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,8 +376,12 @@ class LockChange:
 
     `presumed` is the delegate that the record must have; the ledger skips the transition if it has another. `SET` makes
     a record, or replaces it: `delegate` may commit the transition with the leaf `spends` until `expires_at_s`, or the
-    one with the leaf `cancels`; later any account may commit the second. `DELEGATE` names another delegate. The others
-    remove the record.
+    one with the leaf `cancels`; later any account may commit the second. `DELEGATE` names another delegate. `SPENT` and
+    `CANCELLED` remove the record.
+
+    Two kinds are of a ledger whose coins can be locked (`ProvedLocks.sol`). `HOLD` makes a record of the first output,
+    so that its id is zero. `RELEASE` removes the record of the one input after `expires_at_s`; its id is the
+    commitment of that coin.
     """
 
     kind: LockKind
@@ -386,11 +395,11 @@ class LockChange:
     def __post_init__(self) -> None:
         address_bytes(self.presumed)
         address_bytes(self.delegate)
-        is_set = self.kind is LockKind.SET
+        is_set, has_end = self.kind is LockKind.SET, self.kind in MAKING_RECORD
         assert len(self.lock) == LOCK_WORD_BYTES, f"a lock's id is {LOCK_WORD_BYTES} bytes, not {len(self.lock)}"
         size = LOCK_WORD_BYTES if is_set else 0
         assert len(self.spends) == len(self.cancels) == size, f"a leaf of {self.kind.name} is {size} bytes"
-        assert 0 <= self.expires_at_s <= (LOCK_EXPIRY_MAX if is_set else 0), "only a new record has an end"
+        assert 0 <= self.expires_at_s <= (LOCK_EXPIRY_MAX if has_end else 0), "only a new record has an end"
         assert self.kind in NAMING_DELEGATE or self.delegate == NO_DELEGATE, "the end of a lock names no new delegate"
 
 

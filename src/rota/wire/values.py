@@ -58,10 +58,11 @@ def preparation(wire: pb.Preparation) -> types.Preparation:
 
 def lock_change(wire: pb.LockChange) -> types.LockChange:
     if wire.kind not in _LOCK_KINDS:
-        refuse(f"a lock's kind is 1 to 4, not {wire.kind}")
+        refuse(f"a lock's kind is 1 to {max(_LOCK_KINDS)}, not {wire.kind}")
     kind = types.LockKind(wire.kind)
     is_set = kind is types.LockKind.SET
-    if not is_set and (wire.expires_at_s or wire.spends or wire.cancels):
+    has_end = kind in types.MAKING_RECORD
+    if (not has_end and wire.expires_at_s) or (not is_set and (wire.spends or wire.cancels)):
         refuse("a change of a lock has what only a new record has")
     if kind not in types.NAMING_DELEGATE and wire.delegate:
         refuse("the end of a lock names a delegate")

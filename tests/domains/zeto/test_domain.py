@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from rota import host
+from rota.domains.addressed import shown_with_addresses
+from rota.domains.available import known_in
 from rota.domains.base import Claim, Refused, Rejected
 from rota.domains.contents import Content, seal
 from rota.domains.zeto.circuits import Statement, trace
@@ -224,6 +226,14 @@ def test_locked_coin_is_named_by_its_commitment_or_its_state_and_once() -> None:
     for first, second in ((names[0], names[0]), (names[0], names[1])):
         (refused,) = node.slot(spends(first, second))
         assert refused.reason.startswith("lockedInputs[1]: must be the commitment")
+
+
+def test_clients_see_which_coin_is_locked() -> None:
+    node = Node("node2", states_after([minted(pay(ALICE, 5))]))
+    (made,) = node.made(UserCall(ALICE, "lock", {"amount": 3, "delegate": SWAP}))
+    coins = [known_in(HOSTED.known, state) for state in made.outputs]
+    shown = [shown_with_addresses(coin.record, {ALICE: "0x01"}) for coin in coins if coin is not None]
+    assert [(each["amount"], each["locked"]) for each in shown] == [("3", True), ("2", False)]
 
 
 def test_balance_is_what_is_free_of_an_account() -> None:

@@ -109,6 +109,10 @@ class ZetoCoin(Record):
     owner_key: Bytes32
     delegate: ContractAddress = NO_ADDRESS
 
+    def derived(self) -> dict[str, object]:
+        """Clients look for locked coins by this."""
+        return {"locked": self.delegate != NO_ADDRESS}
+
 
 @dataclass(frozen=True, slots=True)
 class ZetoMemo(Record):
