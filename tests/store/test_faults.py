@@ -34,7 +34,7 @@ from tests.store.servers import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 KILLS = 4
-DISK_BYTES = 1_048_576
+DISK_BYTES = 1_114_112
 PAYLOAD_BYTES = 65_536
 LARGE_WRITES = 4
 
