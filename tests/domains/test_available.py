@@ -84,7 +84,8 @@ def test_total_is_that_of_the_states_that_are_found(
     held = Shelf(KNOWN, coins, spent_as)
     owner_of = dict(enumerate(owners))
     told = [state(number, Coin(owner_of.get(number, ALICE), 1 + 3**number)) for number in under_way]
-    references = [spent_as(Known(reference(number), Coin(ALICE, 1), bytes(32), ())) for number in locked]
+    found_as = [spent_as(Known(reference(number), Coin(ALICE, 1), bytes(32), ())) for number in locked]
+    references = [each for each in found_as if each is not None]
     available = Available(held, references, told)
     for number in removed:
         available.remove(reference(number))

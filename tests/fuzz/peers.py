@@ -22,7 +22,7 @@ from rota.machine.effects import Persist
 from rota.machine.events import MessageReceived
 from rota.machine.tables import Event
 from rota.model.config import Config
-from rota.model.digests import state_commitment
+from rota.model.digests import domain_separator, state_commitment
 from rota.model.types import (
     Contract,
     ContractAddress,
@@ -155,7 +155,8 @@ class Stranger(Conspiracy):
 
     def _with_other_contents(self, envelope: Envelope) -> tuple[Message, int]:
         """The message with another content in a state of each transition, and how many there were."""
-        separator = self.world.services.separators.get(envelope.contract)
+        contract = self.world.by_address.get(envelope.contract)
+        separator = domain_separator(contract.chain_id, contract.address) if contract is not None else None
         count = 0
 
         def change(value: object) -> object:

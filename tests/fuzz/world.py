@@ -168,7 +168,7 @@ class Proposals(Factory):
     """What a node answers to proposals, as a real one does; nothing is deployed."""
 
     def __init__(self, world: World, contracts: Mapping[NodeName, KnownContracts]) -> None:
-        super().__init__(world)
+        super().__init__(world, world.chain)
         self._contracts: Final = contracts
 
     def judge(self, node: SimNode, order: JudgeProposal) -> None:

@@ -207,7 +207,7 @@ async def test_made_up_version_of_a_setting_transition_takes_no_contents_from_th
         ends = (block(4, swap.spends, time_s=late_s + 2), block(5, time_s=late_s + 3))
         await opened.write(FIRST, BlocksIndexed(3, ends))
         assert await records(opened, swap) == ["Coin"]
-        await opened.store.listening.number([(each, "noto") for each in await opened.store.listening.due()])
+        await opened.store.listening.number([(each, "noto") for each in await opened.store.listening.due(64)])
         await opened.store.listening.forget_expired()
         assert await setters(opened) == [], "nothing is left of what has ended"
 

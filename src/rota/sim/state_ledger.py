@@ -251,6 +251,8 @@ class StateLedger:
         return None
 
     def _is_as_presumed(self, change: LockChange) -> bool:
+        if change.kind in (LockKind.HOLD, LockKind.RELEASE):
+            return False  # Only ledgers of proved coins know them.
         record = self.locks.get(change.lock)
         if record is None:
             return change.kind is LockKind.SET and change.presumed == NO_DELEGATE
@@ -265,6 +267,8 @@ class StateLedger:
                 self._set_lock(change.lock, replace(self.locks[change.lock], delegate=change.delegate))
             case LockKind.SPENT | LockKind.CANCELLED:
                 self._set_lock(change.lock, None)
+            case LockKind.HOLD | LockKind.RELEASE:
+                raise AssertionError("such a change is skipped")
 
 
 def _write(locks: dict[bytes, LockRecord], lock: bytes, record: LockRecord | None) -> None:
