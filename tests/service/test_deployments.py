@@ -237,6 +237,7 @@ async def test_member_that_is_away_is_waited_for_and_named(tmp_path: Path) -> No
             told = await until_told(nodes, NODE1, deployment, "Proposing")
         await nodes.start(NODE3)
         contract = await receipt_of(nodes, NODE1, deployment)
+        await nodes.until(lambda: has(nodes, NODE3, contract))
         await assert_confirmed(nodes, NODE3, contract)
 
 
