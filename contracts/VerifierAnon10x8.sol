@@ -7,7 +7,7 @@ import {Groth16} from "./Groth16.sol";
 /// @title Checks proofs of the circuit anon_10_8
 /// @notice 10 inputs, 8 outputs, 21 public inputs.
 /// @dev Constraints 15b44453fecb8b61c3ca5c7afaacfe7ae0a76b83f1951a2496572fc81248c7d0,
-/// proving key f1668c12ffc556d5689298f83e11c504bd325ab0ab592142e4ea8ac5c2549e7b (SHA-256).
+/// proving key 3ec8fbb2ab7cdbbe7ee32a4691c6179eb13dd3a751ef83deca2d8d771a669b0d (SHA-256).
 contract VerifierAnon10x8 is Groth16 {
     function _key() internal pure override returns (bytes memory) {
         return

@@ -7,7 +7,7 @@ import {Groth16} from "./Groth16.sol";
 /// @title Checks proofs of the circuit anon_2_2
 /// @notice 2 inputs, 2 outputs, 7 public inputs.
 /// @dev Constraints 35e4f2917e63d0f4620ecaf865c07c91682e193f336c1277dd5464ea044d7e4c,
-/// proving key adf8fab399314b2233072e4469c997663089289bf478b62ab0ee95f47dae0c27 (SHA-256).
+/// proving key 5b053cdb35f2f97339a64be320cb7d8aede83b7759482bb6f1eb2ad8d94a66bb (SHA-256).
 contract VerifierAnon2x2 is Groth16 {
     function _key() internal pure override returns (bytes memory) {
         return

@@ -7,7 +7,7 @@ import {Groth16} from "./Groth16.sol";
 /// @title Checks proofs of the circuit anon_kyc_2_2
 /// @notice 2 inputs, 2 outputs, 8 public inputs.
 /// @dev Constraints c511906e5420551a5db262e7a624dbcc7d74f8cdce2d2daa21a08460c8761350,
-/// proving key 271c86c1e3289d324f998c80f7d3e5e1fe9f5ca52b7e5ca4429b1281bceca3b5 (SHA-256).
+/// proving key b6fd9602177a6a5a8cd783840e81021678fe59d1565a365013878422543aa856 (SHA-256).
 contract VerifierAnonKyc2x2 is Groth16 {
     function _key() internal pure override returns (bytes memory) {
         return

@@ -7,7 +7,7 @@ import {Groth16} from "./Groth16.sol";
 /// @title Checks proofs of the circuit anon_nullifier_2_2
 /// @notice 2 inputs, 2 outputs, 9 public inputs.
 /// @dev Constraints 4ce0a366cb9576d363a0183c4321c290ff7f725f9e07ceb82d30879c4c105230,
-/// proving key 2e7d7e9b0f041350923538de9e6c8844e784d7ba95faaabaa3dbbecaac51a31a (SHA-256).
+/// proving key 2a2eb6c6675ff934fbaef4a5bcc16d4ba31740f6ce61dbfcdae764c95997acc2 (SHA-256).
 contract VerifierAnonNullifier2x2 is Groth16 {
     function _key() internal pure override returns (bytes memory) {
         return

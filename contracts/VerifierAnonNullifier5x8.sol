@@ -7,7 +7,7 @@ import {Groth16} from "./Groth16.sol";
 /// @title Checks proofs of the circuit anon_nullifier_5_8
 /// @notice 5 inputs, 8 outputs, 18 public inputs.
 /// @dev Constraints 637abc2cfc81304b1134f9a5a22fdd64e114b926511a30320232b947dd7e17a6,
-/// proving key 59e85845ceeba4553a4a80e6726ad16054417a03b4658c093c444d26615607be (SHA-256).
+/// proving key 0fc64786f24bea077704823b0dee1f6fba318b242c5bb73223ca29fcc01a42b9 (SHA-256).
 contract VerifierAnonNullifier5x8 is Groth16 {
     function _key() internal pure override returns (bytes memory) {
         return

@@ -7,7 +7,7 @@ import {Groth16} from "./Groth16.sol";
 /// @title Checks proofs of the circuit anon_nullifier_kyc_2_2
 /// @notice 2 inputs, 2 outputs, 10 public inputs.
 /// @dev Constraints a350e92ecdb1d2bb1eea20991f4c2a128faa1bae4ea6ef01211191738522e7e0,
-/// proving key c9ed47c71fe953906c6c3b71551904f46751285c039449287e6de7103303d98e (SHA-256).
+/// proving key dd8f410ec1ab512ce8feb1e672c2c82c048d6395f22d0693fdf8aef323937815 (SHA-256).
 contract VerifierAnonNullifierKyc2x2 is Groth16 {
     function _key() internal pure override returns (bytes memory) {
         return

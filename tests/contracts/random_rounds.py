@@ -29,6 +29,8 @@ ROUND_MAX: Final = 9
 KNOWN_MAX: Final = 30
 CALL_GAS: Final = 60_000
 LOCKS: Final = tuple(keccak(b"lock %d" % number) for number in range(3))
+# Those of `Lockable`; it reverts a round with another one.
+LOCKABLE: Final = (LockKind.SET, LockKind.DELEGATE, LockKind.SPENT, LockKind.CANCELLED)
 DELEGATES: Final = (NO_DELEGATE, ALICE, BOB, BOB)
 
 
@@ -148,7 +150,7 @@ class RandomRounds:
         lock, presumed, delegate = chance.choice(LOCKS), chance.choice(DELEGATES), chance.choice(DELEGATES)
         if chance.random() < 0.7:
             presumed = self.delegates.get(lock, NO_DELEGATE)
-        kind = chance.choice((LockKind.SET,) * 3 + tuple(LockKind))
+        kind = chance.choice((LockKind.SET,) * 3 + LOCKABLE)
         if kind is LockKind.DELEGATE:
             return LockChange(kind=kind, lock=lock, presumed=presumed, delegate=delegate)
         if kind is not LockKind.SET:

@@ -117,11 +117,11 @@ class EndedLocks:
 
     async def _submission_of(self, hosted: Hosted, made: Transition, transaction: bytes) -> Submission | None:
         work = host.carrying_of(hosted, made, {}, self._running.name, b"")
-        lock = hosted.domain.ended_lock(work)
-        if lock is None:
-            return None
-        delegate = await self._delegate_of(hosted.contract.address, lock, transaction)
         try:
+            lock = hosted.domain.ended_lock(work)
+            if lock is None:
+                return None
+            delegate = await self._delegate_of(hosted.contract.address, lock, transaction)
             parties = hosted.domain.parties_to_notify(work)
             addresses = await self._running.adapters.verifiers.of(hosted.contract.address, parties)
             asked = hosted.domain.notify(replace(work, addresses=addresses), delegate)
