@@ -1,8 +1,8 @@
-"""Where a deployment's contract will be.
+"""The address of a deployment's contract.
 
 A deployment is a creation like any other: its address is the hash of its sender and the sender's nonce. Senders have no
-accounts in a group, so that members' transactions do not stand in each other's way; the nonce is drawn from the intent,
-which is used once. So everybody who knows the intent knows the address beforehand.
+accounts in a group, so that members' transactions do not block each other; the nonce is derived from the intent,
+which is used once. So every node that has the intent knows the address beforehand.
 """
 
 from __future__ import annotations
