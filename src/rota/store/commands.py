@@ -67,7 +67,7 @@ class DatabaseCommands:
         return await self._store.read(_restored())
 
     async def write_in_flight(self, submission: InFlight) -> None:
-        """Insert it if its change is absent."""
+        """Store a submission in flight, unless its change has one already."""
         await self._store.write((_insertion(submission),))
 
     async def remove_in_flight(self, submission: InFlight) -> None:

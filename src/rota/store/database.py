@@ -46,7 +46,7 @@ class Read(Protocol):
 
 
 class Write(Protocol):
-    """Writes for one part of a store what no syncpoint has to wait for."""
+    """Writes for one part of a store; no syncpoint has to wait for these writes."""
 
     async def __call__(self, *statements: Statement) -> None:
         """Write one transaction, durable on return.

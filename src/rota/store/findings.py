@@ -3,7 +3,7 @@
 Finding, reading and sending states takes processor time, and the peer chooses how many it asks for. So these questions
 wait apart from this node's own, which are answered first. Peers take turns, and each has a bounded queue: a question
 that does not fit is dropped, and the peer asks again. Each answer is charged to its peer, whose next question waits
-until the answer was at most `SHARE` of the time that has passed. Such questions wait and are not dropped: a peer asks
+until the answer was at most `SHARE` of the time that has passed. Such a question waits and is not dropped: a peer asks
 for all that it lacks, does not know which part of it the others hold, and would never get the last answers.
 """
 

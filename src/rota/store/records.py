@@ -185,8 +185,7 @@ class Writing:
             yield signed_due(contract, made)
             yield from known_alone(contract, made, position)
             yield from self._states(contract, made, position)
-        # A leaf can be on the chain before it is signed here only when a commit was lost and the slot has one
-        # statement.
+        # Only a leaf whose first record was lost can be on the chain already; it is recorded again by itself.
         if len(transitions) == 1:
             intent, leaf = transitions[0].intent, transitions[0].leaf
             yield Statement(_RECOGNISE, (intent, leaf), intent)
@@ -369,7 +368,7 @@ def _of_deployment(
 
 
 def add_contract(known: KnownContract) -> Statement:
-    """From now on this node has this contract."""
+    """The statement that adds this contract, or replaces its stored value."""
     return Statement(_ADD_CONTRACT, (known.contract.address, encode(known)))
 
 
@@ -406,10 +405,8 @@ _PROPOSE: Final = """
 INSERT INTO proposals (peer, deployment, position, proposal) VALUES (?, ?, ?, ?)
 ON CONFLICT (peer, deployment) DO UPDATE SET proposal = excluded.proposal"""
 
-# tell of two, that of the constructor first: the first is the one that counts, in memory too.
 # The factory uses an id once. But a deployed contract whose constructor deploys under the same id makes it emit two
 # events, that of the constructor first: the first one counts, in memory too.
-# tell of two, that of the constructor first: the first is the one that counts, in memory too.
 _DEPLOYED: Final = """
 INSERT INTO deployed (intent, height, deployment) VALUES (?, ?, ?) ON CONFLICT (intent, height) DO NOTHING"""
 
