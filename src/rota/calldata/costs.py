@@ -71,7 +71,7 @@ _MAKER_BYTES: Final = 1 + STATES_MAX * WORD_BYTES
 _TREE_GAS: Final = 1_450_000
 _COIN_GAS: Final = 20_000
 _NULLIFIER_GAS: Final = _NEW_WORD_GAS - _COLD_LOAD_GAS - _CHANGE_GAS
-_FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of what is left (EIP-150).
+_FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of the remaining gas (EIP-150).
 
 
 # The most that a light transition costs alone, by the same measure; checked by a property test.

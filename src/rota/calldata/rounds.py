@@ -166,7 +166,7 @@ def encode_payload(entries: tuple[Entry, ...], valid_until_s: int, is_body_hashe
             page = entry.intent[:PAGE_BYTES]
             leaf = entry.leaf
             if not isinstance(entries[positions.get(leaf, position)], Transition):
-                positions[leaf] = position  # What is made here is better taken from here than from a bare copy.
+                positions[leaf] = position  # A reference to a full leaf is better than one to a bare copy.
         else:
             assert len(entry) == WORD_BYTES, f"a leaf is {WORD_BYTES} bytes, not {len(entry)}"
             parts.append(b"\0" + entry)

@@ -316,7 +316,7 @@ def explain(hosted: Hosted, intent: Intent, revert: bytes) -> str | None:
     try:
         return hosted.domain.explain(_payload_of(hosted.domain, intent.payload).arguments, revert)
     except Exception:
-        return None  # Every account chooses what its contracts revert with.
+        return None  # Any account chooses the errors of its contracts.
 
 
 def judge_failure(hosted: Hosted, order: JudgeFailure) -> FailureJudged:
@@ -342,7 +342,7 @@ def _moves(domain: AnyDomain, intent: Intent) -> bool:
     try:
         return _payload_of(domain, intent.payload).function in domain.moving
     except Rejected:
-        return False  # Assembling says what is wrong with it.
+        return False  # Assembling reports the fault.
 
 
 def assemble(
