@@ -17,7 +17,7 @@ from rota.model.types import NodeName, Party, State, Transition
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The states of a transition as far as this node may see them; `is_whole` if it has all of those."""
+    """The states of a transition as far as this node may see them; `is_whole` when none of those is missing."""
 
     spent: tuple[Known[Record], ...]
     read: tuple[Known[Record], ...]

@@ -259,7 +259,7 @@ class Accounts:
         return self._run(self._few, message, heads, history)
 
     def run_among_all(self, message: Message, heads: Heads, history: History) -> Execution:
-        """The same on another machine, for about all accounts of the group."""
+        """The same on another machine, for calls with all or nearly all accounts of the group."""
         if self._all is None:
             self._all = _Machine(self._make_evm())
             for chain in self._chains.values():
