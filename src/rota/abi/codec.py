@@ -1,11 +1,11 @@
-"""Ethereum's ABI, from and to JSON: what users write for a contract, and what contracts answer, emit and refuse.
+"""Ethereum's ABI, from and to JSON: users' values for a contract, and a contract's outputs, events and errors.
 
 An entry is one object of a contract's ABI: a constructor, function, event or error. Users give its inputs as a list or
-an object, in the lenient way of the client API: numbers as such or as decimal or 0x text, bytes as hex, fields that are
-not known ignored. Answers are objects with decimal numbers and lower-case hex; a value without a name is known by its
-place. A `Style` shows the same values in another writing.
+an object, in the lenient way of the client API: numbers as such or as decimal or 0x text, bytes as hex, unknown fields
+ignored. Answers are objects with decimal numbers and lower-case hex; the key of a value without a name is its
+position. A `Style` shows the same values in another notation.
 
-The bytes are eth-abi's work. What is wrong is `Rejected` with the path of the value.
+The encoding itself is done by eth-abi. Faults are `Rejected` with the path of the value.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STRUCT: Final = re.compile(r"struct (?:[\w$]+\.)*([\w$]+)(?:\[[0-9]*\])*")
 _SIGNATURE_HEAD: Final = re.compile(r"(?:function\s+)?([\w$]+)\s*\(")
 
 
-# What the number of a panic means.
+# The meaning of the number of a panic.
 _PANICS: Final = {
     0x00: "generic panic",
     0x01: "an assertion is false",
@@ -64,7 +64,7 @@ _PANICS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A value that an entry takes or gives. A tuple has components, also inside an array."""
+    """A value that an entry takes or returns. A tuple has components, also inside an array."""
 
     name: str
     type: str
@@ -115,12 +115,12 @@ class Entry:
 
     @property
     def topic(self) -> bytes:
-        """The 32 bytes by which an event is known that is not anonymous."""
+        """The 32 bytes that identify an event that is not anonymous."""
         return keccak(self.signature.encode())
 
     @property
     def selector(self) -> bytes:
-        """The four bytes by which it is known in call and revert data."""
+        """The four bytes that identify it in call and revert data."""
         return self.topic[:SELECTOR_BYTES]
 
 
@@ -133,7 +133,7 @@ PANIC: Final = Entry("error", "Panic", (Parameter("code", "uint256"),))
 
 
 def read_entry(text: str, field: str) -> Entry:
-    """One entry, as JSON. `Rejected` names what is wrong."""
+    """One entry, as JSON. `Rejected` names the fault."""
     return entry_of(_json(text, field), field)
 
 
@@ -173,7 +173,7 @@ def entry_of(given: object, field: str) -> Entry:
 
 
 def definition_of(entry: Entry) -> dict[str, object]:
-    """The entry as the ABI writes it. What is given as its own definition is read as the same entry."""
+    """The entry in the form of the ABI. Reading this form gives the same entry."""
     written: dict[str, object] = {"type": entry.kind}
     if entry.name:
         written["name"] = entry.name
@@ -188,13 +188,13 @@ def definition_of(entry: Entry) -> dict[str, object]:
 
 
 def hash_of(entries: Sequence[Entry]) -> bytes:
-    """The 32 bytes by which an ABI is known: the same for the same entries in whatever order and writing."""
+    """The 32 bytes that identify an ABI: the same for the same entries in any order and notation."""
     written = sorted(msgspec.json.encode(definition_of(entry)) for entry in entries)
     return keccak(b"[" + b",".join(written) + b"]")
 
 
 def find_function(entries: Sequence[Entry], wanted: str, field: str) -> Entry:
-    """The function that is meant: by its name, by its signature, or by nothing when there is only one."""
+    """The function with this name or signature; with an empty text, the only function. `Rejected` otherwise."""
     functions = [entry for entry in entries if entry.kind == "function"]
     if not wanted.strip():
         if len(functions) != 1:
@@ -212,12 +212,12 @@ def find_function(entries: Sequence[Entry], wanted: str, field: str) -> Entry:
 
 
 def find_constructor(entries: Sequence[Entry]) -> Entry:
-    """The constructor; an ABI that has none has one without parameters."""
+    """The constructor; an ABI without one gets one without parameters."""
     return next((entry for entry in entries if entry.kind == "constructor"), Entry("constructor", "", ()))
 
 
 def _canonical_signature(written: str) -> str:
-    """A signature without its parameters' names and what may stand behind it; nothing when it is only a name."""
+    """A signature without parameter names and anything behind it; empty when it is only a name."""
     head = _SIGNATURE_HEAD.match(written)
     if head is None:
         return ""
@@ -291,16 +291,16 @@ def _definition(parameter: Parameter, is_event: bool) -> dict[str, object]:
     return written
 
 
-# Encoding what users write.
+# Encoding users' values.
 
 
 def encode_input(parameters: Sequence[Parameter], text: str, field: str) -> bytes:
-    """The values that a user writes as JSON, encoded. `Rejected` names what is wrong."""
+    """Encode a user's values, given as JSON. `Rejected` names the fault."""
     return encode_values(parameters, _json(text, field) if text else None, field)
 
 
 def encode_values(parameters: Sequence[Parameter], given: object, field: str) -> bytes:
-    """The values that a user gives as a list or an object, encoded."""
+    """Encode a user's values, given as a list or an object."""
     require_few(given, field)
     try:
         return encode([each.canonical for each in parameters], _values(parameters, given, field, 0))
@@ -327,7 +327,7 @@ def _values(parameters: Sequence[Parameter], given: object, field: str, depth: i
     if given is None and not parameters:
         return ()
     if isinstance(given, Mapping):
-        # Fields that are not known are ignored, as those of tuples are (client API).
+        # Unknown fields are ignored, as those of tuples are (client API).
         missing = next((n for n, each in enumerate(parameters) if _key(each, n) not in given), None)
         if missing is not None:
             raise Rejected(f"{field}.{_key(parameters[missing], missing)}", "is missing")
@@ -398,12 +398,12 @@ def _bytes(given: object, field: str, size: int | None) -> bytes:
     return bytes.fromhex(match[1])
 
 
-# Showing what contracts answer.
+# Showing contracts' answers.
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How decoded values are written, in the words of the client API."""
+    """The notation of decoded values, in the words of the client API."""
 
     mode: str = "object"
     number: str = "string"
@@ -413,7 +413,7 @@ class Style:
 
     @classmethod
     def parse(cls, text: str, field: str) -> Style:
-        """Options as a URL query writes them, such as `mode=array&number=hex`. `Rejected` names what is wrong."""
+        """Options as in a URL query, such as `mode=array&number=hex`. `Rejected` names the fault."""
         given = dict(parse_qsl(text.removeprefix("?"), keep_blank_values=True))
         chosen = {name: _option(name, given.get(name) or options[0], field) for name, options in _OPTIONS.items()}
         is_pretty = given.get("pretty", "false").lower() in ("", "true")
@@ -421,12 +421,12 @@ class Style:
 
     @property
     def is_plain(self) -> bool:
-        """Values are written as they always are; only the layout may be another."""
+        """Whether values have the default notation; only the layout may differ."""
         is_hex = self.bytes in _HEX_STYLES and self.address in _HEX_STYLES
         return self.mode == "object" and self.number == "string" and is_hex
 
     def text(self, shown: object) -> str:
-        """What was decoded as JSON text; numbers may be longer than most JSON writers take."""
+        """Decoded values as JSON text; numbers may be longer than most JSON writers accept."""
         if self.is_pretty:
             return json.dumps(shown, ensure_ascii=False, indent=2)
         return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
@@ -449,19 +449,19 @@ def _option(name: str, given: str, field: str) -> str:
 
 
 def decode_values(parameters: Sequence[Parameter], content: bytes, field: str, style: Style = PLAIN) -> object:
-    """Encoded values as JSON. `Rejected` when they are not what the parameters say."""
+    """Encoded values as JSON. `Rejected` when they do not match the parameters."""
     return _shown_all(parameters, _decoded(parameters, content, field), style)
 
 
 def decode_output(parameters: Sequence[Parameter], output: bytes, field: str) -> dict[str, object]:
-    """What a function returned, by name or place. `Rejected` when it is not what the entry says."""
+    """A function's output, by name or position. `Rejected` when it does not match the entry."""
     shown = decode_values(parameters, output, field)
     assert isinstance(shown, dict), "that is the plain style"
     return shown
 
 
 def decode_call(function: Entry, content: bytes, field: str, style: Style = PLAIN) -> object:
-    """The values of a call, or of an error: what stands behind the selector. `Rejected` when it has another one."""
+    """The values of a call, or of an error: the bytes behind the selector. `Rejected` for another selector."""
     if content[:SELECTOR_BYTES] != function.selector:
         raise Rejected(field, f"must begin with 0x{function.selector.hex()}, the selector of {function.signature}")
     return decode_values(function.inputs, content[SELECTOR_BYTES:], field, style)
@@ -470,7 +470,7 @@ def decode_call(function: Entry, content: bytes, field: str, style: Style = PLAI
 def decode_event(
     event: Entry, topics: Sequence[bytes], content: bytes, field: str, style: Style = PLAIN
 ) -> dict[str, object] | list[object]:
-    """The values of an event. What is indexed stands in topics; of what is longer than a word only the hash does."""
+    """The values of an event. Indexed values are in topics; of those longer than a word a topic has only the hash."""
     indexed = [each for each in event.inputs if each.is_indexed]
     in_topics = list(topics)
     if not event.is_anonymous and (not in_topics or in_topics.pop(0) != event.topic):
@@ -491,7 +491,7 @@ def decode_event(
 
 
 def explain_revert(output: bytes, errors: Iterable[Entry]) -> str:
-    """What a contract said when it took a message back: a text, a panic, or an error of its own; never nothing."""
+    """The reason of a revert: a text, a panic, or an error of the contract's own; never empty."""
     if not output:
         return "reverted without a reason"
     selector, content = output[:SELECTOR_BYTES], output[SELECTOR_BYTES:]
@@ -510,7 +510,7 @@ def explain_revert(output: bytes, errors: Iterable[Entry]) -> str:
 
 
 def summary_of(entry: Entry, content: bytes) -> str:
-    """An error or a call with its values, in one line. `Rejected` when they are not what the entry says."""
+    """An error or a call with its values, in one line. `Rejected` when they do not match the entry."""
     shown = _listed(entry.inputs, _decoded(entry.inputs, content, entry.kind), PLAIN)
     texts = [
         f'"{each}"' if parameter.type == "string" else each if isinstance(each, str) else PLAIN.text(each)
@@ -602,7 +602,7 @@ def _shown_address(value: str, style: Style) -> str:
 
 
 def with_checksum(address: str) -> str:
-    """An address in the writing that shows slips: a capital where its hash has a digit above seven (EIP-55)."""
+    """An address with the checksum of EIP-55: a letter is a capital where the hash has a digit above 7."""
     plain = address.removeprefix("0x")
     digits = keccak(plain.encode()).hex()
     return "0x" + "".join(a.upper() if int(b, 16) > 7 else a for a, b in zip(plain, digits, strict=False))

@@ -1,8 +1,8 @@
-"""Decodes values of the ABI, at a cost that follows from the bytes that are decoded, and bounds those to be encoded.
+"""Decodes values of the ABI at a cost bounded by the number of bytes, and bounds the values to be encoded.
 
-In the ABI an array has an offset for each of its items, and nothing says that two offsets differ. A few kilobytes in
+In the ABI an array has an offset for each of its items, and two offsets may be the same. A few kilobytes in
 which all offsets of nested arrays point at the same place decode to billions of items. Encoders write each item once,
-so a decoder that reads the same bytes again and again reads what no encoder wrote: it stops.
+so a decoder that reads the same bytes repeatedly is not reading an encoder's output: it stops.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ VALUES_MAX: Final = 8_192
 
 
 class Undecodable(ValueError):
-    """The bytes are not what an encoder writes of values of these types."""
+    """The bytes are not an encoder's output for values of these types."""
 
 
 class _Stream(ContextFramesBytesIO):
-    """Counts the bytes that are read of it, each time that they are."""
+    """Counts the bytes that are read from it, repeated ones each time."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)  # type: ignore[no-untyped-call]
         self._left = max(READ_BYTES_LEAST, READ_TIMES_MAX * len(content))
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """So many bytes. `Undecodable` when more was read than an encoder could have written."""
+        """The next `size` bytes. `Undecodable` when more was read than an encoder could have written."""
         content = super().read(size)
         self._left -= len(content)
         if self._left < 0:
@@ -51,10 +51,10 @@ _DECODER: Final = _Decoder(registry)
 
 
 def decode(types: Iterable[str], content: bytes) -> tuple[Any, ...]:
-    """The values of these types; `Undecodable`, and nothing else, when the bytes are not what an encoder writes.
+    """The values of these types; `Undecodable`, and nothing else, when the bytes are not an encoder's output.
 
-    Every account chooses what its contracts log, answer and revert with. The library has errors of several families
-    for such bytes, and lets others through: of offsets beyond any length, and of text that is no UTF-8.
+    Any account chooses what its contracts log, return and revert with. The library has errors of several families
+    for such bytes, and lets others through: for offsets beyond any length, and for text that is no UTF-8.
     """
     try:
         return _DECODER.decode(tuple(types), content)
@@ -63,7 +63,7 @@ def decode(types: Iterable[str], content: bytes) -> tuple[Any, ...]:
 
 
 def require_few(given: object, field: str) -> None:
-    """`Rejected` when lists and objects hold more values than are encoded at once, empty lists among them."""
+    """`Rejected` when lists and objects hold more values than are encoded at once; empty lists count too."""
     left, waiting = VALUES_MAX, [given]
     while waiting and left >= 0:
         value = waiting.pop()

@@ -1,4 +1,4 @@
-"""Rounds on their way to the chain and from it: how they are written, and what they cost."""
+"""The encoding of rounds for the chain and from it, and their cost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a commit may cost (ledger).
+"""The maximal cost of a commit (ledger).
 
-The gas of a commit is bounded from its contents and never estimated: an estimate that is made before the
-predecessor is mined is too low. `gas_bound` says how.
+The gas of a commit is bounded from its contents and never estimated: an estimate before the predecessor is mined is too
+low. `gas_bound` explains the bound.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOG_BYTE_GAS: Final = 8
 _WORD_GAS: Final = 3
 _MEMORY_SQUARE: Final = 512
 
-# What the contract computes, measured on the compiled code and rounded up; a property test holds them to it.
+# The gas of the contract's computation, measured on the compiled code and rounded up; checked by a property test.
 _COMMIT_GAS: Final = 4_500
 _SIGNATURE_GAS: Final = 3_600
 _ENDORSER_GAS: Final = 200
@@ -55,8 +55,8 @@ _HASH_WORD_GAS: Final = 6
 _LOCK_GAS: Final = 8_000
 _LOCK_WORDS: Final = 3
 
-# Of proofs: what looking for them takes; what those of one shape that follow one another share, by the larger circuit;
-# and what each takes beside, with the signature of its intent's key. That a mint may write one more word is within it.
+# For proofs: finding them; the shared cost of consecutive ones of one shape, by the larger circuit; and the cost of
+# each, with the signature of its intent's key. That a mint may write one more word is included.
 _PROOFS_GAS: Final = 5_000
 _PROOF_RUN_GAS: Final = 380_000
 _PROOF_GAS: Final = 75_000 + _SIGNATURE_GAS
@@ -66,15 +66,15 @@ _PROOF_BYTES: Final = 2 + 8 + SIGNATURE_BYTES + WORD_BYTES + 256
 _MOVE_GAS: Final = _SIGNATURE_GAS + 6_000
 _SMALL_STATES_MAX: Final = 2
 _MAKER_BYTES: Final = 1 + STATES_MAX * WORD_BYTES
-# Of a tree of coins (`Nullified.sol`), whatever its depth: what a round's coins share, two nodes and a word that is
-# kept of each of 16 levels; what each coin takes beside; and a nullifier's own word, beside what every input takes.
+# For a tree of coins (`Nullified.sol`), whatever its depth: the shared cost of a round's coins, which is two nodes and
+# a stored word for each of 16 levels; the cost of each coin; and a nullifier's own word, beside the cost of any input.
 _TREE_GAS: Final = 1_450_000
 _COIN_GAS: Final = 20_000
 _NULLIFIER_GAS: Final = _NEW_WORD_GAS - _COLD_LOAD_GAS - _CHANGE_GAS
-_FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of what is left (EIP-150).
+_FRAME_NUMERATOR, _FRAME_DENOMINATOR = 64, 63  # A frame gets at most 63/64 of the remaining gas (EIP-150).
 
 
-# The most that a light transition takes alone, by the same measure; held by a property test.
+# The most that a light transition costs alone, by the same measure; checked by a property test.
 LIGHT_LEAVES_MAX: Final = 64
 _LIGHT_WORDS_MAX: Final = 6
 _LIGHT_GAS_MAX: Final = COMMIT_GAS_MAX // LIGHT_LEAVES_MAX
@@ -83,9 +83,9 @@ _LIGHT_BYTES_MAX: Final = PAYLOAD_BYTES_MAX // LIGHT_LEAVES_MAX
 
 @dataclass(frozen=True, slots=True)
 class AuthCost:
-    """How long an `auth` is, and how much gas it takes to check it: of the round, and of each full leaf.
+    """The length of an `auth`, and the gas to check it: of the round, and of each full leaf.
 
-    Of one with calls it is more by what stands for `caller`.
+    A leaf with calls costs `caller_*` more.
     """
 
     size_bytes: int
@@ -101,17 +101,17 @@ class AuthCost:
 
     @classmethod
     def of(cls, contract: Contract) -> AuthCost:
-        """Of a contract's rounds. Where nobody has to sign, each transition is proved."""
+        """For a contract's rounds. Without a threshold, each transition is proved."""
         if contract.threshold == 0:
             return cls.of_proofs()
         return cls.of_signatures(len(contract.endorsers), contract.threshold)
 
     @classmethod
     def of_proofs(cls) -> AuthCost:
-        """Of a proof for each transition, which shows for each state that it names the coins of its maker.
+        """For a proof of each transition, which shows the coins of the maker of each state that it names.
 
-        Proofs of one shape that follow one another are verified together (`Proofs.sol`). Where coins are in a tree,
-        those of a round are added together.
+        Consecutive proofs of one shape are verified together (`Proofs.sol`). Where coins are in a tree, those of a
+        round are added together.
         """
         return cls(
             0,
@@ -128,14 +128,14 @@ class AuthCost:
 
     @classmethod
     def of_signatures(cls, endorser_count: int, threshold: int) -> AuthCost:
-        """Of `threshold` signatures; the others' addresses are given."""
+        """For `threshold` signatures; the other endorsers' addresses are given."""
         size_bytes = 4 + threshold * SIGNATURE_BYTES + (endorser_count - threshold) * ADDRESS_BYTES
         return cls(size_bytes, endorser_count * _ENDORSER_GAS + threshold * _SIGNATURE_GAS)
 
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """A transition that no transaction holds, even alone."""
+    """A transition that does not fit into a transaction, even alone."""
 
     intent: IntentId
     gas: int
@@ -145,11 +145,11 @@ class TooLarge:
 def gas_bound(entries: tuple[Entry, ...], valid_until_s: int, auth: AuthCost, is_body_hashed: bool = False) -> int:
     """The most gas that committing these can take, whatever state the ledger is in by then.
 
-    Each transition is counted as committed and as skipped, with everything it looks at cold. What is not
-    counted twice is a chain. When all that one transition makes is spent by one that follows it in the payload, the
-    first keeps a word only if the second does not commit, so of all that hang together in this way one
-    keeps its word. In the same way one of them at most takes what it spends from storage: if two did, the one
-    that comes later would have found it made by a commit that spent what the one before it takes.
+    Each transition is counted as committed and as skipped, with everything it looks at cold. Chains are not counted
+    twice: when a transition spends all outputs of an earlier one in the payload, the earlier one keeps a word only if
+    the later one does not commit, so of all transitions linked in this way one keeps its word. In the same way at most
+    one of them takes its inputs from storage: if two did, the later one would have found its input made by a commit
+    that spent the input of the earlier one.
     """
     payload = encode_payload(entries, valid_until_s, is_body_hashed)
     given = [entry for entry in entries if isinstance(entry, Transition)]
@@ -178,25 +178,25 @@ def gas_bound(entries: tuple[Entry, ...], valid_until_s: int, auth: AuthCost, is
 
 
 def _run_count(transitions: Iterable[Transition]) -> int:
-    """How often proofs are verified: one call for those of one shape that follow one another."""
+    """How often proofs are verified: once for consecutive ones of one shape."""
     shapes = [_is_small(transition) for transition in transitions if _is_verified(transition)]
     return sum(place == 0 or shapes[place - 1] != shape for place, shape in enumerate(shapes))
 
 
 def _tree_gas(transitions: Sequence[Transition], auth: AuthCost) -> int:
-    """What adding coins to a tree takes, where there may be one."""
+    """The gas of adding coins to a tree, where there may be one."""
     adding = [transition for transition in transitions if _may_add_to_tree(transition)]
     coins = sum(len(transition.outputs) for transition in adding)
     return (auth.tree_gas if adding else 0) + auth.coin_gas * coins
 
 
 def _may_add_to_tree(transition: Transition) -> bool:
-    """What spends by nullifiers does, and what makes coins of nothing may: it looks the same in every kind of token."""
+    """Those that spend by nullifiers do, and those that only make coins may: all kinds of token look alike."""
     return bool(transition.outputs) and all(is_nullifier(reference) for reference in transition.inputs)
 
 
 def _is_verified(transition: Transition) -> bool:
-    """By a proof. The issuer signs for coins of nothing, and an empty transition has its intent's signature alone."""
+    """Whether a proof is verified: not for coins issued by signature, nor for an empty transition, which is signed."""
     is_issued = bool(transition.outputs) and not transition.inputs and not transition.calls
     return not is_issued and not transition.is_empty
 
@@ -206,7 +206,7 @@ def _is_small(transition: Transition) -> bool:
 
 
 def is_light(transition: Transition) -> bool:
-    """So small that as many as `LIGHT_LEAVES_MAX` of its like fit into a transaction, whatever else they are."""
+    """Whether `LIGHT_LEAVES_MAX` transitions of this size fit into a transaction, whatever else they contain."""
     words = len(transition.inputs) + len(transition.reads) + len(transition.outputs) + len(transition.info)
     return not transition.calls and transition.lock is None and words <= _LIGHT_WORDS_MAX
 
@@ -214,8 +214,8 @@ def is_light(transition: Transition) -> bool:
 def fitting(transitions: Iterable[Transition], auth: AuthCost) -> int:
     """How many of these, from the first on, fit into one transaction together; at least one.
 
-    What a round costs is never more than what its transitions cost alone, so that is added up; but for memory,
-    which grows with the square of all that is in it.
+    A round never costs more than its transitions alone, so these costs are added; except for memory, which grows with
+    the square of the total.
     """
     gas = size_bytes = memory_words = count = 0
     previous: tuple[Transition, ...] = ()
@@ -255,7 +255,7 @@ def split_round(
 ) -> tuple[tuple[Entry, ...], ...] | TooLarge:
     """The round in parts that each fit into a transaction; in a part, the leaves of the others are bare.
 
-    The order of transitions is kept across the parts, so that what depends on an earlier one finds it.
+    The order of transitions is kept across the parts, so that each finds the earlier ones that it depends on.
     """
     bare = tuple(entry.leaf if isinstance(entry, Transition) else entry for entry in entries)
     full = [position for position, entry in enumerate(entries) if isinstance(entry, Transition)]
@@ -271,7 +271,7 @@ def split_round(
     parts: list[tuple[Entry, ...]] = []
     start = 0
     while start < len(full):
-        # More in a part never costs less, so the most that fits is found by halving.
+        # A larger part never costs less, so the largest that fits is found by bisection.
         low, high = start, len(full)
         while low < high:
             middle = (low + high + 1) // 2
@@ -288,7 +288,7 @@ def split_round(
 
 
 def _computing_gas(entry: Entry) -> int:
-    """What is computed for a leaf, and logged if it is skipped."""
+    """The gas of computing a leaf, and of logging it if it is skipped."""
     if not isinstance(entry, Transition):
         return _BARE_GAS
     word_count = len(entry.outputs) + len(entry.info)
@@ -300,11 +300,11 @@ def _computing_gas(entry: Entry) -> int:
         gas += _LOCK_GAS + _LOCK_WORDS * (_NEW_WORD_GAS if is_set else _COLD_LOAD_GAS + _CHANGE_GAS)
     if entry.calls:
         stated = sum(call.gas for call in entry.calls)
-        # Copied into a frame and out of it, and hashed; no target sees more than what is stated.
+        # Copied into a frame and out of it, and hashed; no target gets more than the stated gas.
         copied_words = sum(len(call.data) // WORD_BYTES + 3 for call in entry.calls)
         gas += _CALLS_GAS + len(entry.calls) * _CALL_GAS + 4 * (_HASH_WORD_GAS + _WORD_GAS) * copied_words
         gas += 2 * copied_words**2 // _MEMORY_SQUARE
-        # What the last call needs in reserve lies twice over it: in the frame and in the transaction.
+        # The gas that must be left for the last call is reserved twice: in the frame and in the transaction.
         gas += stated + 2 * (max(call.gas for call in entry.calls) // (_FRAME_DENOMINATOR - 1))
     return gas
 
@@ -323,14 +323,14 @@ def _memory_words(payload_bytes: int, entries: tuple[Entry, ...]) -> int:
 
 
 def _page_gas(entries: tuple[Entry, ...]) -> int:
-    """Every page is opened, and every return to one finds it warm."""
+    """The gas of opening every page cold, and of returning to one that is warm."""
     pages = [entry.intent[:PAGE_BYTES] for entry in entries if isinstance(entry, Transition)]
     switches = sum(1 for before, page in zip([None, *pages], pages, strict=False) if page != before)
     return len(set(pages)) * _NEW_WORD_GAS + switches * _PAGE_GAS
 
 
 def _state_gas(entries: tuple[Entry, ...]) -> int:
-    """What storage costs: a word for each chain, and all that is looked at cold."""
+    """The gas of storage: a word for each chain, and cold loads of all references."""
     full = [entry for entry in entries if isinstance(entry, Transition)]
     links = _links(full)
     chains: list[int] = []
@@ -347,7 +347,7 @@ def _state_gas(entries: tuple[Entry, ...]) -> int:
 
 
 def _links(full: Sequence[Transition]) -> dict[int, int]:
-    """For each transition that spends all that an earlier one makes, the number of that one."""
+    """For each transition that spends all outputs of an earlier one, the number of that one."""
     number_of: dict[Leaf, int] = {}
     for number, transition in enumerate(full):
         number_of.setdefault(transition.leaf, number)

@@ -1,6 +1,6 @@
-"""Calls of the public functions of a lock: what its delegate commits without a signature (`Locks.sol`).
+"""Calls of the public functions of a lock, by which its delegate commits without a signature (`Locks.sol`).
 
-`args` are the transition that a lock permits, as a payload of this one leaf that has no end.
+`args` are the transition that a lock permits, as a payload of this one leaf that never expires.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DELEGATE_SELECTOR: Final[bytes] = keccak(b"delegateLock(bytes32,bytes,address,b
 
 
 def permitted_payload(transition: Transition) -> bytes:
-    """What a delegate gives to the ledger to have this transition committed; known as soon as the transition is."""
+    """The argument with which a delegate has this transition committed; known as soon as the transition is."""
     return encode_payload((transition,), PERMITTED_UNTIL_S)
 
 

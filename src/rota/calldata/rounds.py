@@ -1,6 +1,6 @@
-"""A round as the contract reads it: `payload` and `auth`, written and read (ledger).
+"""A round in the contract's form: encoding and decoding `payload` and `auth` (ledger).
 
-A payload is written down as short as it can be, because every byte is paid for twice: as call data and in the log.
+A payload is as short as possible, because every byte is paid for twice: as call data and in the log.
 
     payload   = validUntil u64 | n u8 | n leaves
     bare      = 00 | leaf 32
@@ -12,12 +12,12 @@ A payload is written down as short as it can be, because every byte is paid for 
     reference = position u8, output u8 (a leaf that stands earlier in this payload) | FF, output u8, leaf 32
     auth      = signer mask u32 | per endorser in set order: signature 64 or address 20
 
-An intent's first 15 bytes are its page, and a page that the full leaf before it has is left out. None of this
-shows in a leaf: references are expanded, and the flags that a leaf does not bind are masked (digests). So
-whoever holds a round may write it down in any of these ways, and in parts, with the other leaves bare.
+An intent's first 15 bytes are its page, and a page that the full leaf before it has is left out. None of this affects a
+leaf: references are expanded, and the flags that a leaf does not bind are masked (digests). So any holder of a round
+may encode it in any of these ways, and in parts, with the other leaves bare.
 
-What is encoded is ours, so that a wrong size is asserted. What is decoded is the world's: bytes that are no
-payload are a `Malformed` value that says what is wrong with them, and never an exception.
+Encoded values are our own, so a wrong size is asserted. Decoded bytes are foreign: bytes that are no payload give a
+`Malformed` value with the reason, and never an exception.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ Entry = Transition | Leaf
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Bytes that are not what they should be, and why."""
+    """Bytes in a wrong form, and the reason."""
 
     reason: str
 
@@ -114,14 +114,14 @@ class BareLeaf:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A payload, read."""
+    """A decoded payload."""
 
     valid_until_s: int
     entries: tuple[FullLeaf | BareLeaf, ...]
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """What the round's digest is made of."""
+        """The leaves from which the round's digest is computed."""
         return tuple(entry.leaf for entry in self.entries)
 
 
@@ -136,7 +136,7 @@ class Committal:
 
 @dataclass(frozen=True, slots=True)
 class RoundLog:
-    """What a `Round` log tells: the round's digest, the payload that was given, and what came of it."""
+    """The content of a `Round` log: the round's digest, the payload that was given, and the committals."""
 
     digest: Digest
     payload: Payload
@@ -145,7 +145,7 @@ class RoundLog:
 
 @dataclass(frozen=True, slots=True)
 class SkippedLog:
-    """What a `Skipped` log tells; `state` is what was missing, or for a failed call its number as output."""
+    """The content of a `Skipped` log; `state` is the missing state, or has a failed call's number as output."""
 
     intent: IntentId
     leaf: Leaf
@@ -153,7 +153,7 @@ class SkippedLog:
     state: StateId
 
 
-# What goes to the chain.
+# Encoding for the chain.
 
 
 def encode_payload(entries: tuple[Entry, ...], valid_until_s: int, is_body_hashed: bool = False) -> bytes:
@@ -168,7 +168,7 @@ def encode_payload(entries: tuple[Entry, ...], valid_until_s: int, is_body_hashe
             page = entry.intent[:PAGE_BYTES]
             leaf = entry.leaf
             if not isinstance(entries[positions.get(leaf, position)], Transition):
-                positions[leaf] = position  # What is made here is better taken from here than from a bare copy.
+                positions[leaf] = position  # A reference to a full leaf is better than one to a bare copy.
         else:
             assert len(entry) == WORD_BYTES, f"a leaf is {WORD_BYTES} bytes, not {len(entry)}"
             parts.append(b"\0" + entry)
@@ -190,7 +190,7 @@ def encode_commit(payload: bytes, auth: bytes, condition: bytes = NO_CONDITION) 
 def encode_auth(
     endorsers: tuple[ContractAddress, ...], signatures: Mapping[ContractAddress, bytes], threshold: int
 ) -> bytes:
-    """Who signed: the first `threshold` that did, in set order. A signature more would only cost."""
+    """The signatures of the first `threshold` endorsers that signed, in set order. More would only cost gas."""
     assert 1 <= len(endorsers) <= ENDORSERS_MAX, f"a set has 1 to {ENDORSERS_MAX} endorsers, not {len(endorsers)}"
     signers = [number for number, endorser in enumerate(endorsers) if endorser in signatures][:threshold]
     assert len(signers) == threshold, f"{threshold} signatures are needed, not {len(signers)}"
@@ -206,14 +206,14 @@ def encode_auth(
 
 
 def settlement_condition(legs: tuple[tuple[ContractAddress, tuple[Core, ...]], ...]) -> bytes:
-    """What transitions are prepared with that `Settlement` shall commit together: the hash of the full list."""
+    """The condition of transitions that `Settlement` commits together: the hash of the full list."""
     return keccak(
         b"".join(address_bytes(ledger).rjust(WORD_BYTES, b"\0") + prepared_hash(cores) for ledger, cores in legs)
     )
 
 
 def prepared_hash(cores: tuple[Core, ...]) -> bytes:
-    """What `commit` returns when it has committed prepared transitions with these cores: a hash chain."""
+    """The value that `commit` returns for prepared transitions with these cores: a hash chain."""
     chain = bytes(WORD_BYTES)
     for core in cores:
         chain = keccak(chain + core)
@@ -268,11 +268,11 @@ def _abi_number(number: int) -> bytes:
     return number.to_bytes(WORD_BYTES, "big")
 
 
-# What comes from the chain.
+# Decoding from the chain.
 
 
 def decode_payload(payload: bytes, separator: bytes) -> Payload | Malformed:
-    """Read what the contract with this domain separator was given, with the same strictness."""
+    """Decode a payload as strictly as the contract with this domain separator does."""
     try:
         return _read_payload(_Bytes(payload), separator)
     except _MalformedError as error:
@@ -300,7 +300,7 @@ def decode_round_log(topics: tuple[bytes, ...], content: bytes, separator: bytes
 
 
 def decode_skipped_log(topics: tuple[bytes, ...], content: bytes) -> SkippedLog | Malformed:
-    """Read a `Skipped` log. It is information and never a verdict: anybody can provoke a skip."""
+    """Read a `Skipped` log. It informs, and decides nothing: any account can provoke a skip."""
     if len(topics) != 3 or topics[0] != SKIPPED_TOPIC:
         return Malformed("topics: not those of a Skipped")
     if len(content) != 3 * WORD_BYTES or any(content[:31]) or any(content[64:95]):
@@ -310,18 +310,18 @@ def decode_skipped_log(topics: tuple[bytes, ...], content: bytes) -> SkippedLog 
 
 
 class _MalformedError(Exception):
-    """Never leaves this module."""
+    """Caught in this module."""
 
 
 class _Bytes:
-    """Bytes of others, taken from the front; what is asked for must be there."""
+    """Reads foreign bytes from the front; raises `_MalformedError` when they end too early."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._at = 0
 
     def take(self, size: int, what: str) -> bytes:
-        """The next bytes."""
+        """The next `size` bytes."""
         end = self._at + size
         if end > len(self._content):
             raise _MalformedError(f"{what}: ends after {len(self._content)} bytes, needs {end}")
@@ -334,7 +334,7 @@ class _Bytes:
         return int.from_bytes(self.take(size, what), "big")
 
     def end(self) -> None:
-        """There must be nothing left."""
+        """Raise `_MalformedError` if anything is left."""
         if self._at != len(self._content):
             raise _MalformedError(f"length: {len(self._content) - self._at} bytes too many")
 
@@ -459,7 +459,7 @@ def _read_address(source: _Bytes, what: str) -> ContractAddress:
 
 
 def _read_abi_number_and_bytes(source: _Bytes) -> tuple[int, bytes]:
-    """ABI encoding of (uint256, bytes), of which there is one strict form."""
+    """Decode (uint256, bytes), whose ABI encoding has one strict form."""
     number = source.number(WORD_BYTES, "committed")
     offset = source.number(WORD_BYTES, "payload")
     if offset != 2 * WORD_BYTES:

@@ -1,1 +1,1 @@
-"""What a private transaction means, pure: the kit to write a domain with, and the domains that come with it."""
+"""The meaning of private transactions, pure: the kit to write a domain with, and the domains that come with it."""

@@ -1,7 +1,7 @@
-"""Records as clients read them who know parties by address: the address in the field, the name in one beside it.
+"""Records for clients that know parties by address: the address in the field, the name in another one beside it.
 
 A record names such fields in `addressed`, `owner` for example. Clients then see the address in `owner` and the name in
-`ownerParty`; while the address is not known, the name stands in both, because a missing party would mean no party.
+`ownerParty`; while the address is not known, both have the name, because a missing party would mean no party.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def parties_in(record: Record) -> tuple[Party, ...]:
 
 
 def with_addresses(record: Record, addresses: Mapping[Party, str]) -> Record:
-    """The record as queries of clients compare it: with the known addresses in the place of names."""
+    """The record as clients' queries compare it: with the known addresses in place of names."""
     parties = zip(record.addressed, parties_in(record), strict=True)
     changes = {name: addresses.get(party, party) for name, party in parties}
     return replace(record, **changes) if changes else record  # type: ignore[type-var]

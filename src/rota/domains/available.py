@@ -1,13 +1,13 @@
-"""The states that an assembly may use: available, decoded, and found by what they hold.
+"""The states that an assembly may use: available, decoded, and found by their contents.
 
-A node's holdings of a contract stand on a `Shelf`: each is decoded once, when it comes, and found by its labels
-without looking at the others, so that a question costs what it finds and not what is held. `Available` is a shelf as
-one assembly sees it through the coordinator's eyes: with what is under way on top of it, without what others have
-locked. It changes as a slot goes on; the shelf beneath does not.
+A node's states of a contract are on a `Shelf`: each is decoded once, when it arrives, and found by its labels without
+examining the others, so that the cost of a query depends on its result and not on the number of states. `Available` is
+a shelf as the coordinator sees it for one assembly: with the states under way added, and without those that other
+transactions have locked. It changes while a slot is assembled; the shelf does not.
 
-Transitions refer to what they spend, and that need not be a state's id: where nobody shall see which state it is, it is
-a nullifier. A shelf knows for each state what spends it, and finds and removes it by that as by its id. So whatever
-says what is spent or locked may say it in either way, and this is the one place where both meet.
+Transitions need not refer to a spent state by its id: where observers must not see which state it is, they use a
+nullifier. A shelf knows the reference that spends each state, and finds and removes the state by it as by its id. So
+lists of spent or locked states may use either, and this is the one place that handles both.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Label: TypeAlias = tuple[type[Record], str, object]
 # The negated rank and the id, so that ascending order is largest first and total.
 Rank: TypeAlias = tuple[int, StateId]
 
-# As many as there are record classes.
+# As many entries as there are record classes.
 _LABELS: Final[dict[type[Record], tuple[str, ...]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Known(Generic[R_co]):
-    """A state that we can read."""
+    """A state that this node can read."""
 
     id: StateId
     record: R_co
@@ -45,7 +45,7 @@ class Known(Generic[R_co]):
 
 
 class Total(NamedTuple):
-    """How many states there are, and what they are worth together."""
+    """A number of states, and the sum of their ranks."""
 
     states: int
     worth: int
@@ -55,14 +55,14 @@ SpentAs: TypeAlias = Callable[[Known[Record]], StateId | None]
 
 
 def own_id(state: Known[Record]) -> StateId:
-    """What spends a state where everybody may see which one it is."""
+    """The reference that spends a state where all may see which state it is: its own id."""
     return state.id
 
 
 class Shelf(Mapping[StateId, State]):
-    """What a node holds of a contract, in the order in which it came; what it cannot read is there, but not found.
+    """The states of a contract that a node holds, in order of arrival; unreadable ones are held, but not found.
 
-    `spent_as` tells what a transition refers to that spends a state; what nothing can spend is not found either.
+    `spent_as` returns the reference that spends a state; a state without one is not found either.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Shelf(Mapping[StateId, State]):
     ) -> None:
         self.known = known
         self.spent_as = spent_as
-        # Of states that are not spent by their ids; one reference may spend two of them, and then the first is found.
+        # For states that are not spent by their ids; one reference may spend two of them, and then the first is found.
         self._references: dict[StateId, StateId] = {}
         self._by_reference: dict[StateId, dict[StateId, None]] = {}
         self._states: dict[StateId, State] = {}
@@ -78,7 +78,7 @@ class Shelf(Mapping[StateId, State]):
         self._by_type: dict[type[Record], dict[StateId, Known[Record]]] = {}
         self._by_label: dict[Label, dict[StateId, Known[Record]]] = {}
         self._by_rank: dict[Label, list[Rank]] = {}
-        # Of the same labels, the sum of the ranks.
+        # For the same labels, the sum of the ranks.
         self._sums: dict[Label, int] = {}
         for state in states:
             self.put(state)
@@ -93,7 +93,7 @@ class Shelf(Mapping[StateId, State]):
         return len(self._states)
 
     def put(self, state: State, content_bytes_max: int | None = None) -> None:
-        """It is held from now on; without its bytes when it has more than these: they are recalled when needed."""
+        """Hold this state; without its bytes if they are longer than `content_bytes_max`: they are read when needed."""
         self.remove(state.id)
         is_long = content_bytes_max is not None and len(state.content or b"") > content_bytes_max
         self._states[state.id] = replace(state, content=None) if is_long else state
@@ -112,7 +112,7 @@ class Shelf(Mapping[StateId, State]):
                 self._sums[label] = self._sums.get(label, 0) - _rank_of(read)[0]
 
     def remove(self, state: StateId) -> None:
-        """It is spent, or was never confirmed after all. By what spends it, all that it spends are."""
+        """Remove a state that is spent, or not confirmed after all; a nullifier removes all states that it spends."""
         for each in tuple(self._by_reference.get(state, (state,))):
             self._remove(each)
 
@@ -130,7 +130,7 @@ class Shelf(Mapping[StateId, State]):
         for label in _labels_in(read.record):
             del self._by_label[label][state]
             if not self._by_label[label]:
-                # There may be as many values as there are states.
+                # There may be as many values as there are states: an empty entry must not stay.
                 del self._by_label[label]
         for label in _ranked_labels_in(read.record):
             ranks = self._by_rank[label]
@@ -140,22 +140,22 @@ class Shelf(Mapping[StateId, State]):
                 del self._by_rank[label], self._sums[label]
 
     def read(self, state: StateId) -> Known[Record] | None:
-        """What it says, if it is held and can be read."""
+        """The decoded state, if it is held and can be read."""
         return self._read.get(state)
 
     def reference(self, state: StateId) -> StateId | None:
-        """What spends it, if it is held and that is not its own id."""
+        """The reference that spends the state, if it is held and the reference is not its own id."""
         return self._references.get(state)
 
     def spent_by(self, reference: StateId) -> tuple[StateId, ...]:
-        """The states that a reference spends: that of this id, or those of a nullifier."""
+        """The states that a reference spends: the one with this id, or those of a nullifier."""
         return tuple(self._by_reference.get(reference, (reference,)))
 
     def _spent_by(self, reference: StateId) -> StateId:
         return next(iter(self._by_reference.get(reference, ())), reference)
 
     def find(self, record_type: type[R], labels: Mapping[str, object]) -> Iterator[Known[R]]:
-        """The states of a kind with these values; by the first that is a label, the others are held against it."""
+        """The states of a kind with these values, found by the first label among them and filtered by the others."""
         first = next((name for name in labels if name in labels_of(record_type)), None)
         if first is None:
             found = self._by_type.get(record_type, {})
@@ -171,12 +171,12 @@ class Shelf(Mapping[StateId, State]):
         return self._by_rank.get(label, ())
 
     def total(self, label: Label) -> Total:
-        """How many states of a ranked kind have this label, and what they are worth."""
+        """How many states of a ranked kind have this label, and the sum of their ranks."""
         return Total(len(self.ranks(label)), self._sums.get(label, 0))
 
 
 class Available:
-    """A shelf without what is locked, and with what is under way on top of it."""
+    """A shelf without the locked states, and with those under way added."""
 
     def __init__(self, shelf: Shelf, locked: Iterable[StateId] = (), under_way: Iterable[State] = ()) -> None:
         self._shelf = shelf
@@ -184,24 +184,27 @@ class Available:
         self._on_top = Shelf(shelf.known, under_way, shelf.spent_as)
 
     def add(self, state: State) -> None:
-        """It is there from now on, if we can read it."""
+        """Add a state, if it can be read."""
         self._on_top.put(state)
 
     def remove(self, state: StateId) -> None:
-        """It is spent. A slot of many that stand on one another must not look through all that is gone."""
+        """Remove a spent state.
+
+        The cost does not depend on how many are gone: a slot may have a long chain of states.
+        """
         self._gone.add(state)
         self._on_top.remove(state)
 
     def get(self, state: StateId) -> Known[Record] | None:
-        """The state of this id, if it is available."""
+        """The state with this id, if it is available."""
         return None if self._is_gone(state) else self._on_top.read(state) or self._shelf.read(state)
 
     def reference(self, state: StateId) -> StateId:
-        """What a transition refers to that spends this state."""
+        """The reference by which a transition spends this state."""
         return self._on_top.reference(state) or self._shelf.reference(state) or state
 
     def is_confirmed(self, state: StateId) -> bool:
-        """It is on the chain, and not only under way."""
+        """Whether the state is on the chain, and not only under way."""
         return self._shelf.read(state) is not None
 
     def _is_gone(self, state: StateId) -> bool:
@@ -217,7 +220,7 @@ class Available:
     def largest_first(self, record_type: type[R], label: str, value: object, /) -> Iterator[Known[R]]:
         """The states of a ranked kind with this label, largest first.
 
-        The caller pays only for the states that it takes and for those that others have locked, not for all it holds.
+        The cost depends on the states that the caller takes and on the locked ones, not on all that are held.
         """
         wanted = (record_type, label, value)
         beneath = (rank for rank in self._shelf.ranks(wanted) if self._on_top.read(rank[1]) is None)
@@ -228,9 +231,10 @@ class Available:
                 yield Known(read.id, read.record, read.salt, read.readers)
 
     def total(self, record_type: type[Record], label: str, value: object, /) -> Total:
-        """How many states of a ranked kind with this label are available, and what they are worth.
+        """How many states of a ranked kind with this label are available, and the sum of their ranks.
 
-        It costs what is locked and under way, not what is held: an owner may have any number of coins.
+        The cost depends on the locked states and those under way, not on those held: an owner may have any number of
+        coins.
         """
         wanted = (record_type, label, value)
         count, worth = self._shelf.total(wanted)
@@ -245,16 +249,16 @@ class Available:
         return Total(count, worth)
 
     def is_withheld(self, record_type: type[Record], /, **labels: object) -> bool:
-        """There is such a state, but somebody else is about to spend it; what it becomes is not there yet."""
+        """Whether such a state exists but another transaction is about to spend it; its successor is not there yet."""
         return any(self._is_gone(state.id) for state in self._shelf.find(record_type, labels))
 
     def query(self, record_type: type[R], query: Query) -> tuple[Known[R], ...]:
-        """The states of a kind that a client's query finds, in its order."""
+        """The states of a kind that match a client's query, in its order."""
         return query.select(self.where(record_type), lambda state: state.record)
 
 
 def labels_of(record_type: type[Record]) -> tuple[str, ...]:
-    """The attributes that states of a kind are looked for by."""
+    """The attributes by which states of a kind are found."""
     known = _LABELS.get(record_type)
     if known is None:
         named = (field.attribute for field in fields_of(record_type) if field.name in record_type.labels)
@@ -279,7 +283,7 @@ def _rank_of(state: Known[Record]) -> Rank:
 
 
 def readable(known: Mapping[str, type[Record]], state: State) -> Content | None:
-    """What a state holds; nothing when its bytes are not here or say nothing to this domain."""
+    """The content of a state; None when its bytes are not here or this domain cannot read them."""
     if state.content is None:
         return None
     try:
@@ -289,7 +293,7 @@ def readable(known: Mapping[str, type[Record]], state: State) -> Content | None:
 
 
 def known_in(known: Mapping[str, type[Record]], state: State) -> Known[Record] | None:
-    """The state that this is, if we can read it and it is one; what only carries infos is none."""
+    """The decoded state, if it can be read and is one; an output that only carries infos is none."""
     content = readable(known, state)
     if content is None or content.record is None:
         return None
@@ -298,7 +302,7 @@ def known_in(known: Mapping[str, type[Record]], state: State) -> Known[Record] |
 
 @dataclass(frozen=True, slots=True)
 class Selection(Generic[R_co]):
-    """Coins that cover an amount, and what is left over."""
+    """Coins that cover an amount, and the change."""
 
     coins: tuple[Known[R_co], ...]
     total: int

@@ -1,28 +1,28 @@
-"""The kit: what a domain is, what it is asked, and what it answers.
+"""The kit for domains: the `Domain` class, the questions that a host asks it, and its answers.
 
-A domain says what private transactions mean. It is a class without state of its own; a contract is an instance of it
-on the ledger with a configuration. In the order in which a transaction meets it:
+A domain defines the meaning of private transactions. It is a class without state of its own; a contract is an instance
+of it on the ledger with a configuration. In the order in which a transaction meets it:
 
-    deploy      a user's constructor arguments -> who coordinates and endorses, and the contract's configuration
-    configure   that configuration, as it stands in the genesis -> is it one that we can work with?
-    init        a user's request, before it gets an id -> is it right, and which parties have to be known?
-    assemble    an intent and the states that are available -> what is spent, read and made; or a reason why not
-    prepare     an intent that its user brings to the ledger -> who alone may commit it, and on what condition
-    endorse     somebody's transition, with all states that it touches -> nothing, or `Refused`
-    plan        the same transition -> who attests it besides the contract's k of n, at the sender and each endorser
-    carry       an endorsed transition that another private contract decides about -> what that contract is asked for
-    is_worth_retrying   a call on the public ledger that failed -> whether another attempt may succeed
-    call        a question about the states that this node holds -> an answer; no transaction
-    receipt     what a committed transition did, as far as this node may see it -> for its users
+        deploy      a user's constructor arguments -> the coordinators and endorsers, and the contract's configuration
+        configure   the configuration in a genesis -> nothing, or `Rejected` when this node cannot work with it
+        init        a user's request, before it gets an id -> the parties whose addresses are needed, or `Rejected`
+        assemble    an intent and the available states -> the states spent, read and made; or why the intent fails
+        prepare     an intent that its user brings to the ledger -> the one account that may commit it, and a condition
+        endorse     another party's transition, with all states that it touches -> nothing, or `Refused`
+        plan        the same transition -> its attesters besides the contract's k of n, at the sender and each endorser
+        carry       an endorsed transition that another private contract decides about -> the request to that contract
+        is_worth_retrying   a call on the public ledger that failed -> whether another attempt may succeed
+        call        a question about the states that this node holds -> an answer; no transaction
+        receipt     a committed transition, as far as this node may see it -> its effects, for users
 
 All of them are pure: time, ids and salts come as values, and the same question has the same answer on every node.
-What a domain keeps in its `memory` of a contract only saves work: it may be lost at any time and changes no answer.
-`assemble` runs on the sender's node, `endorse` on each endorser's. What `assemble` makes, `endorse` must judge from
-the transition alone, for the intent itself stays with its sender: what an endorser has to know is in the states, or in
-an info that goes with them. A transition is valid from its own inputs and reads, whatever else commits (ledger).
+The `memory` that a domain has of a contract only saves work: it may be lost at any time and changes no answer.
+`assemble` runs on the sender's node, `endorse` on each endorser's. `endorse` must judge the result of `assemble` from
+the transition alone, because the intent itself stays with its sender: an endorser gets all that it needs in the states,
+or in an info that goes with them. A transition is valid from its own inputs and reads, whatever else commits (ledger).
 
-Whose fault an error is decides what becomes of it: `Rejected` in `init` refuses the user's request, and while
-assembling it reverts the intent, as `Reverted` does. Any other exception is the domain's own failure, and is retried.
+The type of an error determines its effect: `Rejected` in `init` refuses the user's request, and while assembling it
+reverts the intent, as `Reverted` does. Any other exception is the domain's own failure, and is retried.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ INPUTS_MAX: Final = 15
 READS_MAX: Final = 15
 OUTPUTS_MAX: Final = 15
 PARTY_BYTES_MAX: Final = 255
-# So many random bytes are enough to draw a number below any 256-bit order from, and none is likelier than others.
+# Enough random bytes to draw a number below any 256-bit order without a noticeable bias.
 ENTROPY_BYTES: Final = 48
 
-# The code of a `Reverted`: a state that the request names is not there, as when another one was faster.
+# The code of a `Reverted`: a state that the request names is not there, as when another transaction was faster.
 NOT_ACTIVE: Final = "CONTRACT_NOT_ACTIVE"
 
 C = TypeVar("C", bound=Record)
@@ -114,11 +114,11 @@ R = TypeVar("R", bound=Record)
 
 
 class Refused(Exception):
-    """An endorser does not sign a transition, and why."""
+    """An endorser does not sign a transition; the message is the reason."""
 
 
 class Lacking(Exception):
-    """A state that is needed is not known here, though it was made: whoever asks may get it and ask again."""
+    """A state that is needed exists but is not known here: the caller may fetch it and ask again."""
 
     def __init__(self, state: StateId) -> None:
         super().__init__(f"output {state.output} of 0x{state.leaf.hex()} is not here yet")
@@ -126,20 +126,20 @@ class Lacking(Exception):
 
 
 class Behind(Exception):
-    """Something has a later state than those that are here: it comes soon, and whoever asks may ask again."""
+    """A later state exists than those that are here: it comes soon, and the caller may ask again."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Every state that this node knows, by its id: spent, or not yet on the chain, or not available for other reasons.
+    """All states that this node knows, by id: spent, not yet on the chain, or not available for other reasons.
 
-    A domain whose states stand on their predecessors finds them here.
+    Domains whose states refer to their predecessors find these here.
     """
 
     find: Callable[[StateId], Known[Record] | None]
 
     def get(self, state: StateId) -> Known[Record]:
-        """This state. `Lacking` when it is not known."""
+        """The state with this id. `Lacking` when it is not known."""
         found = self.find(state)
         if found is None:
             raise Lacking(state)
@@ -151,10 +151,10 @@ NO_HISTORY: Final = History(lambda _: None)
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """The public token (ERC-20) that a contract's states are made of and turned into, and what the chain has of it.
+    """The public token (ERC-20) that a contract's states are made of and turned into, and its balances on the chain.
 
-    `account` is the sender's own address there, `balance` what it has, `allowed` how much of it the contract may take,
-    and `held` what the contract has; None is not known.
+    `account` is the sender's own address there, `balance` its balance, `allowed` how much of it the contract may take,
+    and `held` the contract's balance; None is not known.
     """
 
     token: ContractAddress
@@ -181,7 +181,7 @@ class Request(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Assembly(Generic[C]):
-    """An intent, and what it can be assembled on."""
+    """An intent, and the states on which it can be assembled."""
 
     contract: Contract
     configuration: C
@@ -202,10 +202,10 @@ class Assembly(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Generic[C]):
-    """A transition that an endorser is to judge, with the records of all that it touches.
+    """A transition for an endorser to judge, with the records of all states that it touches.
 
-    `available` tells which states the endorser itself takes to be available before this transition; they must not be
-    changed.
+    `available` returns the states that the endorser itself considers available before this transition; they must not
+    be changed.
     """
 
     contract: Contract
@@ -248,7 +248,7 @@ class Proposal(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[C]):
-    """What a user asks without a transaction; answered from what this node holds."""
+    """A user's query without a transaction; answered from the states that this node holds."""
 
     contract: Contract
     configuration: C
@@ -282,8 +282,8 @@ class Settled(Generic[C]):
 class Failure(Generic[C]):
     """An intent of a party of this node, and the call on the public ledger for which the ledger skipped it.
 
-    This node's own index shows the failure. `call.verdict` says what this node's own Ethereum node answered when it was
-    asked to make the call again on the state after that block.
+    This node's own index shows the failure. `call.verdict` is the answer of this node's own Ethereum node to the same
+    call, repeated on the state after that block.
     """
 
     contract: Contract
@@ -294,12 +294,12 @@ class Failure(Generic[C]):
     call: CallFailure
 
 
-# What a domain answers.
+# Answers of a domain.
 
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What an intent does. `info` is told to its readers and is nothing on the ledger that could be spent."""
+    """The effect of an intent. `info` goes to its readers; it is nothing on the ledger that could be spent."""
 
     spends: tuple[StateId, ...] = ()
     reads: tuple[StateId, ...] = ()
@@ -311,9 +311,9 @@ class Assembled:
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """It cannot succeed: the intent ends with this reason.
+    """The intent cannot succeed: it ends with this reason.
 
-    `code` tells programs more: `NOT_ACTIVE` when a state that the request names is spent, or never was.
+    `code` is for programs: `NOT_ACTIVE` when a state that the request names is spent, or never existed.
     """
 
     reason: str
@@ -322,7 +322,7 @@ class Reverted:
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """It may succeed when its user has done something: it waits until it is resumed."""
+    """The intent may succeed after an action of its user: it waits until it is resumed."""
 
     reason: str
 
@@ -332,7 +332,7 @@ Outcome: TypeAlias = Assembled | Reverted | Parked
 
 @dataclass(frozen=True, slots=True)
 class Deployment(Generic[C]):
-    """What a new contract is to be: its plan, or one of another mode (`alternatives`), configuration and members."""
+    """A new contract: its plan, or plans of other modes (`alternatives`), its configuration and its members."""
 
     plan: AttestationPlan
     configuration: C
@@ -341,10 +341,10 @@ class Deployment(Generic[C]):
 
 
 class Domain(ABC, Generic[C]):
-    """What a private transaction means. Subclasses say what they know, then answer what they are asked.
+    """The meaning of private transactions. Subclasses declare their records, then answer the questions.
 
-    `functions` are what users may ask for, by name, each with the record of its arguments; `views` what they may
-    `call`. `states` are the records that states and infos hold.
+    `functions` are those that users may request, by name, each with the record of its arguments; `views` those that
+    they may `call`. `states` are the records of states and infos.
     """
 
     name: ClassVar[str]
@@ -353,115 +353,116 @@ class Domain(ABC, Generic[C]):
     functions: ClassVar[Mapping[str, type[Record]]]
     views: ClassVar[Mapping[str, type[Record]]] = {}
     states: ClassVar[tuple[type[Record], ...]]
-    # The ledgers that its contracts may have where transitions are proved; none where endorsers sign.
+    # The possible ledgers of its contracts where transitions are proved; none where endorsers sign.
     ledgers: ClassVar[tuple[ProvedLedger, ...]] = ()
-    # Whether the bytes of its states leave a node only encrypted to the key of who may read them.
+    # Whether the bytes of its states leave a node only encrypted to the key of their reader.
     is_encrypted: ClassVar[bool] = False
-    # Whether a node has it only where its operator says so, by `for_tests = true` in `[domains.NAME]`.
+    # Whether a node offers it only if its operator enables it, by `for_tests = true` in `[domains.NAME]`.
     is_for_tests: ClassVar[bool] = False
-    # The functions that need to know the `reserve`; of a contract that was given no token there is none.
+    # The functions that need the `reserve`; a contract without a token has none.
     moving: ClassVar[frozenset[str]] = frozenset()
-    # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
+    # The gas limit of the calls of one transition. Calls run as the ledger contract: 0 forbids them (ledger).
     calls_gas_max: ClassVar[int] = 0
     # Whether assemblies use `call_gas`: estimates of the gas that calls need, by target and data.
     estimates_calls: ClassVar[bool] = False
     # Whether its transitions change locks on the ledger; its `states` then have `locking.Permitted`. Endorsers of other
     # domains refuse every transition that changes one.
     changes_locks: ClassVar[bool] = False
-    # Whether its users bring code of their own: a node then has it answered in worker processes, within budgets.
+    # Whether its users supply code: a node then runs it in worker processes, within budgets.
     runs_code: ClassVar[bool] = False
 
     def set_up(self, settings: Mapping[str, object]) -> None:
-        """What the operator of a node has set for it, in `[domains.NAME]`; once, before anything else is asked.
+        """Apply the settings of a node's operator, in `[domains.NAME]`; called once, before all other questions.
 
-        `Rejected` names the key. It changes what a node does, never what a contract means: others have other settings.
+        `Rejected` names the key. Settings change a node's behaviour, never a contract's meaning: other nodes have
+        others.
         """
         for key in settings:
             raise Rejected(key, f"must be left out: {self.name} has no settings")
 
     @abstractmethod
     def deploy(self, arguments: Record, sender: Party) -> Deployment[C]:
-        """What the constructor's arguments ask for. `Rejected` when they cannot be had."""
+        """The contract that the constructor's arguments ask for. `Rejected` when it is not possible."""
 
     def configure(self, configuration: C, contract: Contract) -> None:
-        """Hold the configuration of a genesis against the contract that it comes with. `Rejected` when it is wrong."""
+        """Check the configuration of a genesis against its contract. `Rejected` when it is wrong."""
 
     def memory(self, configuration: C, contract: Contract) -> object:
-        """What it keeps of a contract at one node, so as not to work it out again; it may be lost at any time."""
+        """The cache of a contract at one node; it may be lost at any time."""
         return None
 
     def learn(self, memory: object, state: Known[Record]) -> None:
-        """A state that this node knows, spent or not; each before those that stand on it."""
+        """Add a state that this node knows, spent or not; each comes before its successors."""
 
     def ledger_of(self, configuration: C) -> ProvedLedger | None:
         """The ledger of a contract with this configuration; None for `Endorsed`, whose code the factory has."""
         return None
 
     def stands_for(self, record: Record) -> StandsFor | None:
-        """Of a state that stands for the record of a lock: which. The record's end spends the state."""
+        """The lock record that this state stands for; None for other states. The record's end spends the state."""
         return None
 
     def verifier_of(self, secret: bytes) -> str:
-        """By what others know a party in contracts whose transitions are proved, given the party's secret there."""
+        """The verifier of a party in contracts with proofs, by which others know it, from the party's secret there."""
         raise NotImplementedError(f"{self.name} proves nothing")
 
     def commitments(self, made: tuple[tuple[Record, bytes], ...]) -> tuple[bytes, ...]:
-        """What the ledger has to be told of new states beside their hashes, given each with its salt: words."""
+        """The words that the ledger needs of new states beside their hashes, given each record with its salt."""
         return ()
 
     def statement(self, claim: Claim[C]) -> object | None:
-        """What a `Prover` has to prove of a transition; nothing when the issuer's signature is wanted instead.
+        """The statement that a `Prover` proves of a transition; None when the issuer's signature is needed instead.
 
-        `Behind` when the tree does not have what it needs, or not yet.
+        `Behind` when the tree does not have the needed commitments yet.
         """
         return None
 
     def circuits(self, configuration: C) -> tuple[object, ...]:
-        """What a `Prover` makes itself ready for when a node gets such a contract, the most used first."""
+        """The circuits that a `Prover` prepares when a node gets such a contract, the most used first."""
         return ()
 
     def nullifier(
         self, configuration: C, state: Known[Record], secret_of: Callable[[Party], bytes | None]
     ) -> bytes | None:
-        """The word that spends a state in place of its id; nothing where its id does, or who owns it is not of here."""
+        """The word that spends a state in place of its id; None where its id does, or where its owner is not ours."""
         return None
 
     def is_owned(self, state: Known[Record], secret_of: Callable[[Party], bytes | None]) -> bool:
-        """Whether a state that names a party of this node as its owner is that party's to spend.
+        """Whether a state that names a party of this node as its owner is really that party's to spend.
 
-        Where nobody endorses, a sender may write any name into a state. Of other nodes' parties nothing is known here.
+        Without endorsers a sender may write any name into a state. This node cannot check it for other nodes' parties.
         """
         return True
 
     def tree_of(self, configuration: C) -> CommitmentTree | None:
-        """An empty tree for a contract whose proofs are about one."""
+        """An empty tree for a contract whose proofs refer to one; None for others."""
         return None
 
     def roster_of(self, configuration: C) -> Roster | None:
-        """An empty roster for a contract whose ledger has one."""
+        """An empty roster for a contract whose ledger has one; None for others."""
         return None
 
     def shown_with(self, statement: object) -> Roots:
-        """The roots that a proof of this statement is for, which the ledger is shown."""
+        """The roots that a proof of this statement refers to and that go to the ledger with it."""
         return Roots()
 
     def encrypt(self, content: bytes, record: Record | None, recipient: Recipient, entropy: bytes) -> bytes:
-        """The bytes of a state for one of its readers alone. `Rejected` when there is no key to encrypt them to.
+        """The bytes of a state, encrypted for one of its readers. `Rejected` when that reader has no key.
 
-        `entropy` are `ENTROPY_BYTES` random bytes, drawn for this once.
+        `entropy` are `ENTROPY_BYTES` random bytes, drawn for this call only.
         """
         raise NotImplementedError(f"{self.name} encrypts nothing")
 
     def decrypt(self, encrypted: bytes, recipient: Recipient, secret: bytes) -> bytes:
-        """What was encrypted for one of our parties, given its secret. `Rejected` when it was not."""
+        """Decrypt bytes that were encrypted for one of our parties, given its secret. `Rejected` when they were not."""
         raise NotImplementedError(f"{self.name} encrypts nothing")
 
     def is_signed_too(self, claim: Claim[C]) -> bool:
-        """Whether the ledger wants the signature of the sender's own address before the proof."""
+        """Whether the ledger needs the signature of the sender's own address before the proof."""
         return False
 
     def is_issuers(self, configuration: C, sender: Party, call: bytes) -> bool:
-        """Whether this call of the ledger, a transaction of the sender's own, is one that the issuer has to sign.
+        """Whether the issuer has to sign this call of the ledger, which is a transaction of the sender's own.
 
         `Rejected` when the issuer must not sign such a call.
         """
@@ -469,42 +470,43 @@ class Domain(ABC, Generic[C]):
 
     @abstractmethod
     def init(self, request: Request[C]) -> tuple[Party, ...]:
-        """Validate a request before it gets an id; tell the parties whose verifiers must be known. Or `Rejected`."""
+        """Validate a request before it gets an id. Returns the parties whose verifiers are needed; or `Rejected`."""
 
     @abstractmethod
     def assemble(self, work: Assembly[C]) -> Outcome:
-        """What the intent does, given the states that are available."""
+        """The effect of the intent, given the available states."""
 
     def prepare(self, work: Assembly[C]) -> Preparation | None:
-        """Who alone may commit what a user brings to the ledger itself; nothing when anybody may."""
+        """The one account that may commit a transaction that its user brings to the ledger; None when any may."""
         return None
 
     @abstractmethod
     def endorse(self, proposal: Proposal[C]) -> None:
-        """Judge a transition. `Refused` when it is against the rules."""
+        """Judge a transition. `Refused` when it breaks the rules."""
 
     def may_act(self, configuration: C, party: Party) -> bool:
         """Whether endorsers void intents of this party; `endorse` judges all else. By default any party may."""
         return True
 
     def plan(self, proposal: Proposal[C]) -> TransactionPlan:
-        """Who attests this transition besides the contract's k of n; nobody by default.
+        """The attesters of this transition besides the contract's k of n; none by default.
 
         The sender's node asks when it has assembled, and each endorser when it judges: an endorser refuses a transition
-        that is shown with fewer. So it follows from the transition and the records that it touches alone; of a proposal
-        `available`, `history`, `verifiers` and `memory` are empty here. `Rejected` when no plan is possible.
+        with fewer attesters. So the plan follows from the transition and the records that it touches alone;
+        `available`, `history`, `verifiers` and `memory` of the proposal are empty here. `Rejected` when no plan is
+        possible.
         """
         return NO_PLAN
 
     def carrier(self, configuration: C) -> Carrier | None:
-        """The private contract that decides about every transition and carries it out; none where there is no such.
+        """The private contract that decides about every transition and carries it out; None where there is none.
 
-        A contract that has one is notarised: its one endorser's node asks the carrier.
+        A contract with a carrier is notarised: its one endorser's node asks the carrier.
         """
         return None
 
     def parties_to_carry(self, work: Carrying[C]) -> tuple[Party, ...]:
-        """Whose addresses `carry` needs."""
+        """The parties whose addresses `carry` needs."""
         return ()
 
     def carry(self, work: Carrying[C]) -> CarryingCall:
@@ -527,7 +529,7 @@ class Domain(ABC, Generic[C]):
         """Whether an intent that failed on the ledger may succeed if it is assembled and dispatched again.
 
         If not, the intent ends with the ledger's reason. Retries are limited by `revert_retry_max` in any case. By
-        default a call that its target still refuses, or that has no target, is not made again.
+        default a call that its target still refuses, or that has no target, is not repeated.
         """
         return failure.call.verdict not in (CallVerdict.REFUSED, CallVerdict.NO_CONTRACT)
 
@@ -536,11 +538,11 @@ class Domain(ABC, Generic[C]):
         raise Rejected("function", f"{self.name} has no view {question.function!r}")
 
     def receipt(self, settled: Settled[C]) -> dict[str, object]:
-        """What users are told of a committed transition, as JSON."""
+        """The description of a committed transition for users, as JSON."""
         return {}
 
     def explain(self, arguments: Record, revert: bytes) -> str | None:
-        """What a public contract said that a transaction had called in vain; nothing when its words are not known."""
+        """The reason with which a public contract refused a transaction's call; None when its error is not known."""
         return None
 
     @classmethod
@@ -549,12 +551,12 @@ class Domain(ABC, Generic[C]):
         return tuple(schema_of(record_type) for record_type in cls.states)
 
 
-# Nobody has such a name, so that coins for it would be nobody's: what an Ethereum wallet shows is no party.
+# A party has no such name, so coins for it would have no owner: an address in an Ethereum wallet is no party.
 _LOOKS_LIKE_KEY: Final = re.compile("0[xX][0-9a-fA-F]{16,}|[0-9a-fA-F]{40}|[0-9a-fA-F]{64}|[0-9a-fA-F]{128}(..)?")
 
 
 def party_of(field: str, text: str, node: NodeName) -> Party:
-    """The party that a user means; one without a node is of the user's own. `Rejected` when it is no name."""
+    """The party that a user names; one without a node belongs to the user's own. `Rejected` when it is no name."""
     name, separator, home = text.rpartition("@")
     party = text if separator else f"{text}@{node}"
     is_name = bool(text) and (not separator or (bool(name) and bool(home))) and text.isprintable() and " " not in text
@@ -567,6 +569,6 @@ def party_of(field: str, text: str, node: NodeName) -> Party:
 
 
 def unknown_elsewhere(asker: Party, informed: Sequence[Party]) -> dict[str, object]:
-    """What is added to a balance that this node does not know whole: that it is unknown, and which nodes know it."""
+    """The addition to a balance that this node does not know whole: that it is unknown, and which nodes know it."""
     nodes = dict.fromkeys(node_of(party) for party in informed)
     return {} if node_of(asker) in nodes else {"unknown": True, "knownBy": [*nodes]}

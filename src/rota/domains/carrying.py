@@ -1,8 +1,8 @@
 """Transitions that another private contract decides about and carries out (chained transactions).
 
 The transition of such a contract is endorsed, and then prepared for its own ledger, which commits it only when the
-carrier's ledger asks for that (`contracts/Carried.sol`). The endorser's node has the carrier run a transaction that
-makes this call: both are committed, or neither.
+carrier's ledger calls it (`contracts/Carried.sol`). The endorser's node has the carrier run a transaction that makes
+this call: both are committed, or neither.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Carrying(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class CarryingCall:
-    """A request to the carrier's ledger: whose it is, and of which function, with arguments as JSON."""
+    """A request to the carrier's ledger: its sender and function, with arguments as JSON."""
 
     sender: Party
     function: str

@@ -1,17 +1,17 @@
-"""The bytes of a private state: its record, what goes with it, who may see it, and a salt.
+"""The bytes of a private state: its record, infos, readers and a salt.
 
     [["NotoCoin", ["bob@node2", "100"]], [], ["notary@node1", "bob@node2"], "0x<salt>"]
 
-The commitment on the ledger is the hash of these bytes. The salt makes it hide what it commits to: amounts and names
-can be guessed, 32 random bytes cannot. The readers stand inside, so that who may see a state is bound with it and an
-endorser can hold the distribution list against it.
+The commitment on the ledger is the hash of these bytes. The salt makes the commitment hiding: amounts and names can be
+guessed, 32 random bytes cannot. The readers are part of the bytes, so that the commitment binds them and an endorser
+can check the distribution list against them.
 
-An info tells the readers of a transaction something about it and is nothing that could be spent. It rides on a state
-that has the same readers, in the second place, numbered among the infos of its transition. Where there is no such
-state it has an output of its own, with null for a record: that costs a word on the chain which nobody ever clears.
+An info informs the readers of a transaction and is nothing that could be spent. It is carried by a state that has the
+same readers, in the second place, numbered among the infos of its transition. Without such a state it has an output of
+its own, with null for a record: that costs a word on the chain which is never cleared.
 
-Reading is a pure function of the bytes, and a node reads the same ones many times: while a transaction is under way its
-states stand in every slot's snapshot. So what short ones say is remembered.
+Reading is a pure function of the bytes, and a node reads the same ones many times: while a transaction is under way
+its states are in every slot's snapshot. So the contents of short ones are cached.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ R = TypeVar("R", bound=Record)
 
 
 class Role(Enum):
-    """What the ledger does with it."""
+    """How the ledger treats it."""
 
     STATE = "state"
     INFO = "info"
@@ -58,7 +58,7 @@ class NewState:
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A reader of the bytes of a state. Bytes that are encrypted for one of these mean nothing to another."""
+    """A reader of the bytes of a state. Another reader cannot use bytes that are encrypted for this one."""
 
     party: Party
     contract: ContractAddress
@@ -74,7 +74,7 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the bytes of an output say; without a record it only carries infos."""
+    """The content of an output's bytes; without a record it only carries infos."""
 
     record: Record | None
     infos: tuple[Told, ...]
@@ -105,24 +105,24 @@ class _Written(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Schemas(dict[str, type[Record]]):
-    """The record classes of a domain by the names of their schemas; there is one for each domain, known by itself."""
+    """The record classes of a domain by the names of their schemas; one object for each domain, hashed by identity."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 @lru_cache(maxsize=256)
 def schemas_of(record_types: tuple[type[Record], ...]) -> Schemas:
-    """Those of these classes."""
+    """The schemas of these classes."""
     return Schemas({name_of(record_type): record_type for record_type in record_types})
 
 
 def name_of(record_type: type[Record]) -> str:
-    """The name of a schema: the class's own, or what it says as `schema_name`."""
+    """The name of a schema: `schema_name`, or else the name of the class."""
     return record_type.schema_name or record_type.__name__
 
 
 def schema_of(record_type: type[Record]) -> Schema:
-    """The schema of states that hold such records; the salt stands first."""
+    """The schema of states with such records; the salt comes first."""
     return Schema(name_of(record_type), _SALT + fields_of(record_type), record_type.labels)
 
 
@@ -140,7 +140,7 @@ def seal(content: Content) -> bytes:
 
 
 def unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
-    """What the bytes say, given the record classes by the names of their schemas. `Rejected` when it is nonsense."""
+    """The content of the bytes, given the record classes by the names of their schemas. `Rejected` when malformed."""
     if isinstance(known, Schemas) and len(sealed) <= REMEMBERED_BYTES_MAX:
         return _unseal_once(known, sealed)
     return _unseal(known, sealed)
@@ -184,14 +184,14 @@ def told_in(sealed: bytes, record_type: type[R]) -> tuple[R, ...]:
 
 
 def is_info(sealed: bytes) -> bool:
-    """It is no state that could be spent: whoever keeps what is available need not keep it."""
+    """Whether the bytes are no state that could be spent: a list of available states can leave them out."""
     return sealed.startswith(_NO_STATE)
 
 
 def distribution_of(contract: Contract, sender: Party, readers: tuple[Party, ...]) -> tuple[NodeName, ...]:
-    """The nodes that get a state's bytes: who orders and checks it, who made it, and those of its readers.
+    """The nodes that get a state's bytes: the coordinators and endorsers, the sender's node, and the readers' nodes.
 
-    In `sender` mode nobody but the sender coordinates; without a threshold nobody checks.
+    In `sender` mode only the sender coordinates; without a threshold there are no endorsers.
     """
     committee = () if contract.mode is Mode.SENDER else contract.committee
     endorsers = contract.endorsers if contract.threshold else ()

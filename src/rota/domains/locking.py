@@ -1,12 +1,12 @@
-"""Locks on the ledger, as a domain states them: the record that a transition writes, and what the record permits.
+"""Locks on the ledger, as a domain states them: the record that a transition writes, and the transitions it permits.
 
 A transition that sets a record permits two others, of which the delegate commits one later, without signatures
 (`Lockable.sol`). A domain states the outputs of each (`Locking`). Neither has inputs. The host computes their leaves,
-and tells the contents of each output to its readers, in an info of the transition that sets the record (`Permitted`).
+and sends the contents of each output to its readers, in an info of the transition that sets the record (`Permitted`).
 So readers have the contents before the outputs exist, and endorsers judge both leaves when they sign the record.
 
-An endorser's host compares the infos with the leaves in the record. It gives the domain the `Locking` that they mean.
-What a domain has to do is compare that with the one that the request asks for: `proposal.lock == expected`.
+An endorser's host compares the infos with the leaves in the record, and gives the domain the resulting `Locking`. The
+domain compares that with the one that the request asks for: `proposal.lock == expected`.
 
 The domain makes a state that stands for the record, if it needs one: it names the owner, and the record's end spends it
 (`Domain.stands_for`). Such a state has no value of its own: a transition that spends it must also change the record.
@@ -39,24 +39,24 @@ WORD_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """What a permitted transition makes: its states, then its infos, each in their order. It has no inputs."""
+    """The outputs of a permitted transition: its states, then its infos, each in order. It has no inputs."""
 
     makes: tuple[NewState, ...] = ()
 
     @property
     def states(self) -> tuple[NewState, ...]:
-        """What it makes that can be spent."""
+        """The outputs that can be spent."""
         return tuple(each for each in self.makes if each.role is Role.STATE)
 
     @property
     def infos(self) -> tuple[NewState, ...]:
-        """What it tells."""
+        """The outputs that only inform."""
         return tuple(each for each in self.makes if each.role is Role.INFO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locking:
-    """What a transition does to the record of a lock (`model.types.LockChange`); `SET` alone permits transitions."""
+    """A transition's change to the record of a lock (`model.types.LockChange`); `SET` alone permits transitions."""
 
     kind: LockKind
     lock: bytes
@@ -69,10 +69,10 @@ class Locking:
 
 @dataclass(frozen=True, slots=True)
 class SettledLock:
-    """What a committed transition did to a lock, as far as this node may see it.
+    """A committed transition's change to a lock, as far as this node may see it.
 
-    Of a record that it set, `permitted` is the intent of both permitted transitions, and the arguments are what the
-    ledger's `spendLock` and `cancelLock` take; None where this node does not know them.
+    For a record that it set, `permitted` is the intent of both permitted transitions, and the arguments are those of
+    the ledger's `spendLock` and `cancelLock`; None where this node does not know them.
     """
 
     change: LockChange
@@ -82,7 +82,7 @@ class SettledLock:
 
 
 class StandsFor(NamedTuple):
-    """The record of a lock: the `ending_word` of what it permits, the lock's id, and when it expires."""
+    """The record of a lock: the `ending_word` of the permitted transitions, the lock's id, and the time of expiry."""
 
     word: bytes
     lock: bytes
@@ -99,7 +99,7 @@ class PermittedOutput(Record):
 
 @dataclass(frozen=True, slots=True)
 class Permitted(Record):
-    """The outputs of one permitted transition that have the same readers, told to these; all commitments are public."""
+    """The outputs of one permitted transition that have the same readers, sent to these; all commitments are public."""
 
     schema_name = "PermittedTransition"
 
@@ -119,7 +119,7 @@ def permitted_leaf(separator: bytes, intent: IntentId, commitments: tuple[bytes,
 
 
 def permitted_by(separator: bytes, transition: Transition) -> tuple[Transition | None, Transition | None]:
-    """What spends and what cancels the record that a transition sets, as far as its outputs here tell; else None.
+    """The transitions that spend and cancel the record that this one sets, as far as its outputs here show; else None.
 
     Each has the leaf that the record names, and each content the commitment that the leaf binds. Others are left out.
     """
@@ -136,7 +136,7 @@ def permitted_by(separator: bytes, transition: Transition) -> tuple[Transition |
 def _permitted(
     separator: bytes, intent: IntentId, leaf: Leaf, told: Iterable[tuple[Permitted, State]]
 ) -> Transition | None:
-    """The carrying output has the readers of what it carries, and so the list too."""
+    """The permitted transition with this leaf. Its outputs take the distribution of the outputs that carry them."""
     contents: dict[int, tuple[bytes, tuple[NodeName, ...]]] = {}
     commitments: tuple[bytes, ...] | None = () if permitted_leaf(separator, intent, ()) == leaf else None
     for each, carrier in told:

@@ -24,18 +24,18 @@ class AttestationPlan:
 
     @classmethod
     def notary(cls, notary: Party) -> AttestationPlan:
-        """One party endorses everything and must submit it, so that its node alone coordinates."""
+        """One party endorses everything and must submit it, so its node is the only coordinator."""
         return cls((notary,), 1, Mode.STATIC, (node_of(notary),))
 
     @classmethod
     def some_of(cls, members: tuple[Party, ...], threshold: int | None = None) -> AttestationPlan:
-        """So many of the members endorse, by default all; their nodes take turns as coordinators."""
+        """`threshold` members endorse, by default all; their nodes take turns as coordinators."""
         nodes = tuple(dict.fromkeys(node_of(member) for member in members))
         return cls(members, len(nodes) if threshold is None else threshold, Mode.RING, nodes)
 
     @property
     def endorser_nodes(self) -> tuple[NodeName, ...]:
-        """A node endorses for all of its parties with one signature."""
+        """The endorsers' nodes, each once: a node endorses for all of its parties with one signature."""
         return tuple(dict.fromkeys(node_of(endorser) for endorser in self.endorsers))
 
 

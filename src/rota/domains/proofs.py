@@ -1,4 +1,4 @@
-"""Transitions that are proved, as domains describe them: by which contracts, with which statement, and by whom."""
+"""Proved transitions, as domains describe them: the contracts that verify them, the statements, and the prover."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ProvedLedger:
     """A contract of the chain whose code the deployer gives to the factory, and the verifiers of its proofs, by name.
 
     Where endorsers sign, it has no verifiers, and the first argument of its constructor is the one endorser. `terms`
-    are what its constructor takes behind the verifiers. Its code's hash covers them.
+    are the arguments of its constructor behind the verifiers. The hash of its code covers them.
     """
 
     contract: str
@@ -29,12 +29,12 @@ class ProvedLedger:
 
 @dataclass(frozen=True, slots=True)
 class Claim(Generic[C]):
-    """A transition that was assembled here, with all that is in it: it is to be proved, and never leaves the node.
+    """A transition that was assembled here, with all its contents: it is to be proved, and never leaves the node.
 
-    `binding` is what the proof has to bind of the transition. All spent states belong to `sender`, whose secret is
-    here too. `calls` are what it has the ledger call, `reads` states that it names
-    without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is,
-    and `roster` who may own states.
+    `binding` is the value of the transition that the proof has to bind. All spent states belong to `sender`, whose
+    secret is included. `calls` are those that the transition has the ledger make, `reads` states that it names without
+    spending them by that name. `tree` has the commitments of all states made, as far as this node's index is, and
+    `roster` the owners of states.
     """
 
     configuration: C
@@ -51,10 +51,10 @@ class Claim(Generic[C]):
 
 
 class Prover(Protocol):
-    """Makes proofs, in a time that the event loop must not wait for."""
+    """Makes proofs, which takes longer than the event loop may wait."""
 
     def prove(self, statement: object) -> Awaitable[bytes]:
-        """A proof of what a domain states. An exception when it is not true, or cannot be proved now."""
+        """A proof of a domain's statement. An exception when it is not true, or cannot be proved now."""
 
     def prepare(self, circuits: Sequence[object]) -> Awaitable[None]:
-        """Make ready for proofs of these circuits. An exception when that cannot be done now."""
+        """Prepare for proofs of these circuits. An exception when that cannot be done now."""

@@ -1,10 +1,10 @@
-"""QueryJSON: how clients look for states (client API), as far as states need it.
+"""QueryJSON: clients' queries for states (client API), as far as states need it.
 
     {"eq": [{"field": "owner", "value": "bob@node2"}], "gte": [{"field": "amount", "value": 10}],
      "or": [{...}, {...}], "sort": ["amount DESC"], "limit": 10}
 
 All statements of an object must hold; of the objects in `or` one is enough. Numbers are compared as numbers, text as
-text, bytes as bytes. `like` knows % and _. A field that is not there is null.
+text, bytes as bytes. `like` knows % and _. A missing field is null.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ STATEMENTS_MAX: Final = 64
 DEPTH_MAX: Final = 4
 SORTS_MAX: Final = 8
 VALUES_MAX: Final = 1_000
-# Of all statements together, nested ones too: a database takes seconds to plan a query of some ten thousand.
+# In all statements together, nested ones too: a database takes seconds to plan a query of some ten thousand.
 COMPARISONS_MAX: Final = 2_560
-# A pattern is looked for in any text; one with _ costs its length for each letter of it.
+# A pattern is searched in any text; one with _ costs its length for each letter of it.
 LIKE_COST_MAX: Final = 4_194_304
 
 Item = TypeVar("Item")
@@ -61,7 +61,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Statements that must all hold, alternatives of which one must, and how much is wanted in which order."""
+    """Statements that must all hold, alternatives of which one must hold, the order, and the maximal number."""
 
     statements: tuple[Statement, ...] = ()
     alternatives: tuple[Query, ...] = ()
@@ -70,23 +70,23 @@ class Query:
 
     @classmethod
     def parse(cls, given: object, path: str = "query") -> Query:
-        """A query as a client writes it. `Rejected` names what is wrong."""
+        """A query as a client writes it. `Rejected` names the fault."""
         return _parsed(given, path, 0, _Room(COMPARISONS_MAX))
 
     @property
     def size(self) -> int:
-        """How many comparisons it takes to hold it against a record."""
+        """How many comparisons are needed to test one record."""
         own = sum(max(1, len(statement.values)) for statement in self.statements)
         return own + sum(alternative.size for alternative in self.alternatives)
 
     def holds(self, record: Record) -> bool:
-        """Whether a record is what is looked for. `Rejected` when it has no such field."""
+        """Whether a record matches. `Rejected` when it has no such field."""
         return self.test_of(type(record))(record)
 
     def test_of(self, record_type: type[Record]) -> Test:
-        """Tells of each record of a kind whether it is what is looked for: values are read once, however many follow.
+        """A test for records of one kind: the query's values are read once, however many records follow.
 
-        `Rejected` when it has no such field.
+        `Rejected` when the kind has no such field.
         """
         tests = tuple(_test_of(statement, record_type) for statement in self.statements)
         others = tuple(alternative.test_of(record_type) for alternative in self.alternatives)
@@ -97,7 +97,7 @@ class Query:
         return is_wanted
 
     def select(self, items: Iterable[Item], record_of: Callable[[Item], Record]) -> tuple[Item, ...]:
-        """Those that are looked for, in order, as many as are wanted."""
+        """The items that match, in the query's order, at most `limit`."""
         tests: dict[type[Record], Test] = {}
         found: list[Item] = []
         for item in items:
@@ -109,7 +109,7 @@ class Query:
         return self.ordered(found, record_of)
 
     def ordered(self, found: Iterable[Item], record_of: Callable[[Item], Record]) -> tuple[Item, ...]:
-        """What was found, in the order that is asked for, as many as are wanted."""
+        """These items in the query's order, at most `limit`."""
         ordered = list(found)
         for name, is_descending in reversed(self.sort):
             ordered.sort(key=partial(_rank, record_of, name), reverse=is_descending)
@@ -123,7 +123,7 @@ class _Room:
         self._left = left
 
     def take(self, path: str, count: int) -> None:
-        """`Rejected` when there is no room for so many."""
+        """Take so many comparisons. `Rejected` when there are not enough left."""
         self._left -= count
         if self._left < 0:
             raise Rejected(path, f"must leave no more than {COMPARISONS_MAX} comparisons in the whole query")
@@ -183,7 +183,7 @@ def _limit(path: str, given: object) -> int | None:
         return None
     if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= LIMIT_MAX:
         raise Rejected(f"{path}.limit", f"must be a whole number of at most {LIMIT_MAX}")
-    # Clients say 0 when they mean all.
+    # Clients write 0 for all.
     return given or None
 
 
@@ -199,7 +199,7 @@ def _test_of(statement: Statement, record_type: type[Record]) -> Test:
 
 
 def _comparison(statement: Statement, record_type: type[Record]) -> Callable[[object], bool]:
-    """What a client writes is read as the field's own type."""
+    """The comparison of a statement; a client's values are read as the field's own type."""
     if statement.operation == "null":
         return lambda value: value is None
     kind = _field(record_type, statement.field).kind
@@ -226,7 +226,7 @@ def _field(record_type: type[Record], name: str) -> Field:
 
 
 def _rank(record_of: Callable[[Item], Record], name: str, item: Item) -> Any:  # noqa: ANN401
-    """What items are put in order by: all have a value of one type, which the field says."""
+    """The sort key of an item; all items have a value of the field's type."""
     record = record_of(item)
     value = _field(type(record), name).value_in(record)
     _ = _order(value, value)
@@ -238,7 +238,7 @@ def _folded(value: object) -> object:
 
 
 def _is_like(value: str, pattern: str) -> bool:
-    """Whether a text fits a pattern. Each part between two % is looked for behind the one before it.
+    """Whether a text matches a pattern. Each part between two % is searched behind its predecessor.
 
     `Rejected` when a part with _ is too long for a text of this length.
     """
@@ -265,7 +265,7 @@ def _fits(value: str, part: str, at: int) -> bool:
 
 
 def _found(value: str, part: str, at: int) -> int:
-    """Behind the first place from there on that has this part; less than nothing when there is none."""
+    """The end of the first occurrence of the part from there on; -1 when there is none."""
     if "_" not in part:
         place = value.find(part, at)
         return place + len(part) if place >= 0 else -1

@@ -1,16 +1,16 @@
-"""Records: the typed values of a domain, each with a schema that anybody can read.
+"""Records: the typed values of a domain, each with a published schema.
 
-What users ask for, what a contract was configured with and what a private state holds are all records: frozen
-dataclasses whose annotations name Ethereum's ABI types. From the class alone follow its definition as the ABI writes
-it, a lenient reader of what users write, and one canonical form.
+Users' requests, contracts' configurations and the contents of private states are all records: frozen
+dataclasses whose annotations name Ethereum's ABI types. The class alone determines its definition in the ABI, a lenient
+reader of users' input, and one canonical form.
 
     accept(Coin, {"owner": "bob@node2", "amount": "0x64"})    what users write; unknown fields are ignored
     shown(coin)      {"owner": "bob@node2", "amount": "100"}  as the API shows it
     packed(coin)     ["bob@node2", "100"]                     canonical, in the order of the fields
     unpacked(Coin, ["bob@node2", "100"])                      its inverse, and it takes nothing else
 
-A field with a default may be left out by users. Numbers are decimal text and bytes are lower-case 0x hex wherever a
-record is written down, so that one record has one form.
+A field with a default may be left out by users. In written records numbers are decimal text and bytes are lower-case
+0x hex, so that one record has one form.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Uint8 = Annotated[int, "uint8"]
 Uint64 = Annotated[int, "uint64"]
 Uint256 = Annotated[int, "uint256"]
 Bytes32 = Annotated[bytes, "bytes32"]
-# Whatever JSON a user writes, kept as text: for what has a form of its own, such as an ABI.
+# Any JSON from a user, kept as text: for values with a form of their own, such as an ABI.
 Json = NewType("Json", str)
 
 _DECIMAL: Final = re.compile("[0-9]{1,78}")
@@ -44,19 +44,19 @@ _HEX_NUMBER: Final = re.compile("0[xX][0-9a-fA-F]{1,64}")
 _HEX: Final = re.compile("(?:0[xX])?([0-9a-fA-F]*)")
 
 
-# As many as there are record classes.
+# As many entries as there are record classes.
 _FIELDS: Final[dict[type[Record], tuple[Field, ...]]] = {}
 
 
 class Record:
     """A frozen dataclass with ABI types as annotations; `lock_id` is `lockId` outside, and `from_` is `from`.
 
-    `schema_name` is the name of its schema where that is not the class's own; states are looked for by their `labels`.
+    `schema_name` is the name of its schema if that is not the class's own; queries find states by their `labels`.
     `ranked_by` names an integer attribute: states with the same label can then be taken largest first.
-    `incidental` names fields that do not change what a user asks for, such as a gas limit.
+    `incidental` names fields that do not change the meaning of a request, such as a gas limit.
     `addressed` names fields with parties that clients know by address (`addressed.py`).
-    `later` names the last fields, where a later version added them: the canonical form leaves them out as long as they
-    have their defaults, so that what an earlier version wrote is still what it was.
+    `later` names the last fields, where a later version added them: the canonical form leaves them out while they have
+    their defaults, so that records of an earlier version keep their form.
     """
 
     __slots__ = ()
@@ -83,7 +83,7 @@ class Kind(Generic[V]):
     components: tuple[Field, ...] = ()
 
     def accept(self, path: str, given: object) -> V:
-        """The value that a user means. `Rejected` names the path."""
+        """The value of a user's input. `Rejected` names the path."""
         raise NotImplementedError
 
     def shown(self, value: V) -> object:
@@ -95,7 +95,7 @@ class Kind(Generic[V]):
         return self.shown(value)
 
     def unpacked(self, path: str, given: object) -> V:
-        """The inverse of `packed`; what `packed` does not write is refused."""
+        """The inverse of `packed`; `Rejected` for any other form."""
         value = self.accept(path, given)
         if self.shown(value) != given or type(given) is not type(self.shown(value)):
             raise Rejected(path, f"must be written as {self.shown(value)!r}")
@@ -117,7 +117,7 @@ class Field:
         return value
 
     def definition(self) -> dict[str, object]:
-        """As the ABI writes it."""
+        """The field in the form of the ABI."""
         written: dict[str, object] = {"name": self.name, "type": self.kind.abi}
         if self.kind.components:
             written["components"] = [component.definition() for component in self.kind.components]
@@ -134,17 +134,17 @@ class Schema:
 
     @property
     def signature(self) -> str:
-        """Text that no two schemas share."""
+        """The text that identifies the schema."""
         named = ",".join(f"{canonical_type(field.kind)} {field.name}" for field in self.fields)
         return f"type={self.name}({named}),labels=[{','.join(self.labels)}]"
 
     @property
     def id(self) -> bytes:
-        """32 bytes."""
+        """The hash of the signature: 32 bytes."""
         return keccak(self.signature.encode())
 
     def definition(self) -> dict[str, object]:
-        """As the ABI writes a struct; what can be looked for is indexed."""
+        """The schema as a struct of the ABI; labels are marked as indexed."""
         components = [
             field.definition() | ({"indexed": True} if field.name in self.labels else {}) for field in self.fields
         ]
@@ -163,7 +163,7 @@ def canonical_type(kind: Kind[Any]) -> str:
 
 
 def accept(record_type: type[R], given: object, path: str = "") -> R:
-    """The record that a user means: an object, or a list in the order of the fields. `Rejected` names what is wrong."""
+    """The record of a user's input: an object, or a list in the order of the fields. `Rejected` names the fault."""
     if given is None:
         given = {}
     if isinstance(given, Mapping):
@@ -204,7 +204,7 @@ def unpacked(record_type: type[R], given: object, path: str = "") -> R:
 
 
 def parameters(record_type: type[Record]) -> list[dict[str, object]]:
-    """The ABI's list of parameters."""
+    """The list of parameters in the form of the ABI."""
     return [field.definition() for field in fields_of(record_type)]
 
 
@@ -214,7 +214,7 @@ def selector_text(name: str, record_type: type[Record]) -> str:
 
 
 def fields_of(record_type: type[Record]) -> tuple[Field, ...]:
-    """The fields of a record class, read off its annotations once."""
+    """The fields of a record class, derived from its annotations and cached."""
     known = _FIELDS.get(record_type)
     if known is None:
         hints = get_type_hints(record_type, include_extras=True)
@@ -227,7 +227,7 @@ def fields_of(record_type: type[Record]) -> tuple[Field, ...]:
 
 
 def name_outside(attribute: str) -> str:
-    """The ABI's name of an attribute: no underscores, and a capital where one stood."""
+    """The ABI's name of an attribute: without underscores, and with a capital after each."""
     first, *others = attribute.rstrip("_").split("_")
     return first + "".join(word.capitalize() for word in others)
 
@@ -245,7 +245,7 @@ def _accept_named(record_type: type[R], given: Mapping[str, object], path: str) 
 
 
 def _made(record_type: type[R], values: dict[str, object], path: str) -> R:
-    """A record may have rules of its own, which it tells as a `ValueError`. Whatever else it raises is no record."""
+    """A record may check rules of its own, and raise `ValueError`. Any exception means `Rejected`."""
     try:
         return record_type(**values)
     except Exception as error:
@@ -260,7 +260,7 @@ def _join(path: str, name: str) -> str:
 
 
 class Boolean(Kind[bool]):
-    """True or false; configurations say so in text."""
+    """True or false; configurations may write it as text."""
 
     abi = "bool"
 
@@ -274,7 +274,7 @@ class Boolean(Kind[bool]):
 
 
 class Unsigned(Kind[int]):
-    """A whole number of so many bits."""
+    """A whole number of `bits` bits."""
 
     def __init__(self, bits: int) -> None:
         self.abi = f"uint{bits}"
@@ -303,7 +303,7 @@ class Unsigned(Kind[int]):
 
 
 class Octets(Kind[bytes]):
-    """Bytes: so many, or up to `OCTETS_MAX`."""
+    """Bytes: `size` of them, or up to `OCTETS_MAX`."""
 
     def __init__(self, size: int | None) -> None:
         self.abi = "bytes" if size is None else f"bytes{size}"
@@ -341,12 +341,12 @@ class Text(Kind[str]):
 
 
 class JsonText(Kind[Json]):
-    """JSON, as such or as text, of at most `JSON_BYTES_MAX` bytes. Whether text is JSON is for its reader to see."""
+    """JSON, as such or as text, of at most `JSON_BYTES_MAX` bytes. Whether text is JSON is for its reader to check."""
 
     abi = "string"
 
     def accept(self, path: str, given: object) -> Json:
-        """Text, or a value that is written down as it is."""
+        """Text, or a value that is encoded as JSON."""
         try:
             written = given if isinstance(given, str) else msgspec.json.encode(given).decode()
             size = len(written.encode())
@@ -358,12 +358,12 @@ class JsonText(Kind[Json]):
 
 
 class Address(Kind[ContractAddress]):
-    """An Ethereum address, which we write in lower case."""
+    """An Ethereum address, written in lower case."""
 
     abi = "address"
 
     def accept(self, path: str, given: object) -> ContractAddress:
-        """0x and 40 hex digits, in whatever case."""
+        """0x and 40 hex digits, in any case."""
         match = _HEX.fullmatch(given) if isinstance(given, str) else None
         if match is None or len(match[1]) != 40:
             raise Rejected(path, "must be an address: 0x and 40 hex digits")
@@ -383,7 +383,7 @@ class ListOf(Kind[tuple[Any, ...]]):
         return tuple(self.item.accept(f"{path}[{n}]", each) for n, each in enumerate(self._items(path, given)))
 
     def shown(self, value: tuple[Any, ...]) -> list[object]:
-        """A list of what is shown of each."""
+        """The list of the shown items."""
         return [self.item.shown(each) for each in value]
 
     def packed(self, value: tuple[Any, ...]) -> list[object]:
@@ -437,7 +437,7 @@ _SIMPLE: Final[Mapping[object, Kind[Any]]] = {
 
 
 def _kind_of(hint: object, depth: int) -> Kind[Any]:
-    """The kind that an annotation asks for; what is no ABI type is an error of whoever wrote the record."""
+    """The kind of an annotation; an annotation that is no ABI type is a programming error."""
     assert depth < DEPTH_MAX, f"records are nested at most {DEPTH_MAX} deep"
     if isinstance(hint, type) and issubclass(hint, Record):
         return TupleOf(hint)

@@ -1,7 +1,7 @@
-"""What a ledger keeps in trees, where its transitions are proved: all commitments, and who may own states.
+"""The trees of ledgers whose transitions are proved: of all commitments, and of the parties that may own states.
 
-A host lets both grow with the chain. What they are good for only their domain knows: a proof shows that something is in
-them, for the roots that are shown with it.
+A host extends both with the chain. Only their domain knows their use: a proof shows that something is in them, for the
+roots that go to the ledger with it.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The roots that a proof is for and the ledger is shown: of commitments, and of a roster; empty where none is."""
+    """The roots that a proof refers to and the ledger gets: of commitments, and of a roster; empty where unused."""
 
     commitments: bytes = b""
     roster: bytes = b""
 
 
 class CommitmentTree(Protocol):
-    """What a ledger keeps of all commitments that were ever made, in their order."""
+    """All commitments that were ever made on a ledger, in their order."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of commitments."""
 
     def extend(self, commitments: Sequence[Sequence[bytes]]) -> None:
-        """These came, of each of some transitions those that it made."""
+        """Append the commitments of some transitions, each with those that it made."""
 
     def cut(self, count: int) -> None:
-        """Only so many are there after all."""
+        """Remove all but the first `count` commitments, after a reorganisation."""
 
 
 class Roster(Protocol):
-    """Who may own states of a contract: words that the ledger has in an order, and only adds to.
+    """The owners of a contract's states: words that the ledger has in an order, and only adds to.
 
     The first words of a roster are a roster too, whose root the ledger had at some time.
     """
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of words."""
 
     @property
     def root(self) -> bytes:
-        """As the ledger has it for these."""
+        """The root that the ledger has for these words."""
 
     def extend(self, words: Sequence[bytes]) -> None:
-        """These came."""
+        """Append these words."""

@@ -1,1 +1,1 @@
-"""The private EVM of privacy groups, by way of pyrevm, and the worker process that runs it."""
+"""The private EVM of privacy groups, based on pyrevm, and the worker process that runs it."""

@@ -1,4 +1,4 @@
-"""Privacy groups with a machine to run on: what a node loads by entry point."""
+"""Privacy groups with a machine to run on: the entry point that a node loads."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """The EVM of privacy groups: `rota.revm` with accounts that its owner puts there. Each message is reverted.
 
-What the tests of this package hold pyrevm 0.3.7 to, beyond what `rota.revm` says:
+Properties of pyrevm 0.3.7 that the tests of this package check, beyond those in `rota.revm`:
 
 - An account without code and nonce does not exist for a contract. Its slots stay in the database, so that hiding an
   account costs two calls and not a copy of its storage.
-- A creation's address follows from the sender's nonce, which is free to be chosen; a call does not look at it.
+- A creation's address follows from the sender's nonce, which can be chosen freely; a call ignores it.
 - SELFDESTRUCT ends only what the same message made (EIP-6780), whatever the version: its journal knows no other rule.
-- Fees: BASEFEE and GASPRICE answer 0, and nobody has ether. BLOCKHASH answers a hash of the number.
+- Fees: BASEFEE and GASPRICE answer 0, and no account has ether. BLOCKHASH answers a hash of the number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_CODE_HASH: Final = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca
 
 
 class PrivateEvm:
-    """`Evm` of one group. What it holds of an account is kept here too, as far as the machine does not tell it."""
+    """`Evm` of one group. It also keeps the parts of accounts that the machine does not return."""
 
     def __init__(self, version: EvmVersion, chain_id: int) -> None:
         self._machine: Final = revm.Revm(chain_id, BLOCK_GAS_LIMIT, _SPECIFICATIONS[version])
@@ -43,14 +43,14 @@ class PrivateEvm:
     # `Evm`.
 
     def put(self, address: Address, account: Account) -> None:
-        """From now on there is this account, and it holds this."""
+        """Add or replace an account."""
         self.drop(address)
         self._accounts[address] = Account(account.nonce, account.code)
         self._tell(address, account.nonce, account.code)
         self._write(address, account.slots)
 
     def change(self, address: Address, nonce: int, slots: Mapping[int, int]) -> None:
-        """An account that is there gets this nonce and these slots."""
+        """Give an existing account this nonce and these slots."""
         known = self._accounts[address]
         if nonce != known.nonce:
             self._accounts[address] = Account(nonce, known.code)
@@ -59,20 +59,20 @@ class PrivateEvm:
         self._write(address, slots)
 
     def hide(self, address: Address) -> None:
-        """The account does not exist until it is shown."""
+        """Make the account not exist until it is shown; its contents stay."""
         if address in self._accounts and address not in self._hidden:
             self._hidden[address] = None
             self._tell(address, 0, b"")
 
     def show(self, address: Address) -> None:
-        """A hidden account exists again."""
+        """Make a hidden account exist again."""
         if address in self._hidden:
             del self._hidden[address]
             known = self._accounts[address]
             self._tell(address, known.nonce, known.code)
 
     def drop(self, address: Address) -> None:
-        """The account is gone with all that it holds."""
+        """Remove the account and its contents."""
         if self._accounts.pop(address, None) is not None:
             self._hidden.pop(address, None)
             self._write(address, dict.fromkeys(self._written.pop(address, {}), 0))
@@ -80,10 +80,10 @@ class PrivateEvm:
             self._tell(address, 0, b"")
 
     def run(self, message: Message) -> Execution:
-        """Run a message, and take it back."""
+        """Run a message, and revert it. Returns its effect."""
         self._enter(message)
         with self._machine.taken_back():
-            # The block's maker is loaded without a trace, and would outlive the checkpoint.
+            # The block's coinbase is loaded without a trace, and would outlive the checkpoint.
             self._machine.load(_NOBODY)
             try:
                 result = self._machine.run(message.sender, message.to, message.input, message.gas)
@@ -105,7 +105,8 @@ class PrivateEvm:
             self._block = block
             self._machine.enter_block(message.number, message.timestamp_s, _NOBODY, bytes(32), BLOCK_GAS_LIMIT)
         if message.to is None:
-            # An account at the address of a party can only be made up: it does not exist, or who lists it fails.
+            # An account at the address of a party can only be made up: it does not exist, or a message that lists it
+            # fails.
             is_shown = message.sender in self._accounts and message.sender not in self._hidden
             assert not is_shown, "a contract sends nothing by itself"
             self._tell(message.sender, message.nonce, b"")
@@ -118,12 +119,12 @@ class PrivateEvm:
         self._written.setdefault(address, {}).update(dict.fromkeys(slots))
 
     def _effects(self, journal: str, sender: Address) -> tuple[dict[Address, Change], dict[Address, tuple[int, ...]]]:
-        """What has changed and what was looked at."""
+        """The changes, and the accounts and slots that were looked at."""
         changes: dict[Address, Change] = {}
         touched: dict[Address, tuple[int, ...]] = {}
         for each in revm.touched(journal):
             address = Address(each.address)
-            # The block's maker is loaded by ourselves, and is nobody.
+            # The block's coinbase is loaded by this class, and is no account of the group.
             if address in (sender, _NOBODY):
                 continue
             touched[address] = tuple(sorted(number for number, _, _ in each.slots))
@@ -141,7 +142,7 @@ class PrivateEvm:
 
 
 def _change(known: Account | None, now: revm.Touched) -> Change | None:
-    """What became of an account; nothing when it is as it was. Code comes once, with the account."""
+    """The changes to an account; None when there are none. Code comes once, with the account."""
     slots = {number: after for number, before, after in sorted(now.slots) if before != after}
     if known is None:
         if now.nonce == 0 and now.code_hash == _NO_CODE_HASH:

@@ -1,8 +1,8 @@
 """A self-test of the private EVM at start.
 
-What a message did is read off a debug string of pyrevm, whose format may change with any version. A wrong reading
-would make this node endorse what the others do not, or refuse what they endorse. So a node runs a few messages whose
-effects are known, and does not start if they are read in another way.
+The effects of a message are parsed from a debug string of pyrevm, whose format may change with any version. A wrong
+reading would make this node endorse what the others do not, or refuse what they endorse. So a node runs a few messages
+whose effects are known, and does not start if they are read differently.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ CREATION: Final = bytes.fromhex("60016000f3")
 
 
 class EvmDiffers(Exception):
-    """The EVM that is installed does not do what this version of Rota knows how to read."""
+    """The effects of the installed EVM are not those that this version of Rota can read."""
 
 
 def require_known_evm() -> None:
-    """`EvmDiffers` unless the machine's effects are read as they are known to be, with every version of the EVM."""
+    """`EvmDiffers` unless known messages have their known effects in every version of the EVM."""
     for version in EvmVersion:
         try:
             _check(PrivateEvm(version, chain_id=1))
@@ -45,7 +45,7 @@ def _check(evm: PrivateEvm) -> None:
         evm.put(address, Account(1, code))
     evm.change(WRITER, 1, {1: 5})
     answer = (42).to_bytes(32)
-    # Twice, as each message is taken back.
+    # Twice, as each message is reverted.
     for number in (9, 11):
         done = evm.run(Message(SENDER, WRITER, number.to_bytes(32), GAS))
         _require("a call", _shown(done), (Ending.DONE, answer, {WRITER: Change(1, None, {0: number})}))

@@ -1,12 +1,12 @@
-"""What answers in a worker process for domains whose users bring code of their own (`host.answers`).
+"""Answers in a worker process, for domains whose users supply code (`host.answers`).
 
-The process has a mirror of each contract that it is asked about: the states that the node holds, and the domain's
-memory of them. An order brings what has changed since the one before. A process that was started anew, or that let a
-mirror go, says that it does not know the contract, and gets everything again.
+The process has a mirror of each contract that it gets questions about: the states that the node holds, and the domain's
+memory of them. An order brings the changes since the preceding one. A process that was restarted, or that has dropped a
+mirror, reports that it does not know the contract, and gets everything again.
 
-An answer has a budget of gas and of processor time. Code is not run when the budget is used up: that is `OverBudget`,
+An answer has a budget of gas and of processor time. When it is used up, no more code is run: that is `OverBudget`,
 a failure of this node and no judgement. Code runs with the gas that its message has, whatever is left of the
-budget: what it does must not depend on the node that runs it. Where one step takes far too long all the same, the
+budget: its effect must not depend on the node that runs it. If one step takes far too long all the same, the
 kernel ends the process.
 """
 
@@ -38,7 +38,7 @@ MIRRORS_MAX: Final = 256
 
 
 class OverBudget(Unavailable):
-    """A request or a peer has used up what it may compute here: a fault of nobody's intent, and no judgement."""
+    """A request or a peer has used up its budget here: not a fault of the intent, and no judgement."""
 
 
 class CodeFailed(Exception):
@@ -47,7 +47,7 @@ class CodeFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one request: gas and processor time after which no more code is run, and after which the process is ended."""
+    """Limits for one request: of gas and processor time before no more code is run, and before the process is ended."""
 
     gas: int = 500_000_000
     cpu_s: float = 15.0
@@ -56,7 +56,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of the states that a node holds: some are gone, some are held; and what the domain is to learn."""
+    """The changes of a node's states: those that are gone, those that are held; and the domain's new ones."""
 
     gone: tuple[StateId, ...] = ()
     held: tuple[State, ...] = ()
@@ -65,7 +65,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What has changed of a contract since the last order; with `hosted`, everything begins anew."""
+    """The changes of a contract since the last order; with `hosted`, the mirror is rebuilt."""
 
     contract: ContractAddress
     changes: tuple[Change, ...] = ()
@@ -74,7 +74,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an answer, or one transition of a round, took."""
+    """The cost of an answer, or of one transition of a round."""
 
     cpu_s: float = 0.0
     gas: int = 0
@@ -82,7 +82,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer, or what was raised in its place; the states that were looked for in vain, and what it took."""
+    """An answer, or the error in its place; the states that were not found, and the cost."""
 
     answer: object
     missed: tuple[StateId, ...]
@@ -96,7 +96,7 @@ class Answered:
 
 
 class Meter:
-    """What was used of the budget of the request that is being answered."""
+    """The use of the current request's budget."""
 
     def __init__(self) -> None:
         self._limits = Limits()
@@ -105,16 +105,16 @@ class Meter:
         self.is_used_up = False
 
     def begin(self, limits: Limits) -> None:
-        """A new request."""
+        """Start with a new request."""
         self._limits, self._began_s, self.gas, self.is_used_up = limits, process_time(), 0, False
 
     @property
     def cost(self) -> Cost:
-        """Since the request began."""
+        """The cost since the request began."""
         return Cost(process_time() - self._began_s, self.gas)
 
     def require(self) -> None:
-        """`OverBudget` when nothing is left."""
+        """`OverBudget` when the budget is used up."""
         cost = self.cost
         if cost.gas >= self._limits.gas or cost.cpu_s >= self._limits.cpu_s:
             self.is_used_up = True
@@ -156,18 +156,18 @@ _mirrors: Final[OrderedDict[ContractAddress, _Mirror]] = OrderedDict()
 
 
 def begin(node: NodeName) -> None:
-    """The process works for this node."""
+    """Set the node that this process works for."""
     global _node
     _node = node
 
 
 def take(update: Update) -> bool:
-    """Bring a mirror up to date; not when the process does not know the contract any more."""
+    """Update a mirror; False when the process does not know the contract any more."""
     return _updated(update) is not None
 
 
 def answer(update: Update, asked: Asked, recalled: dict[StateId, State], limits: Limits) -> Answered | None:
-    """Bring the mirror up to date and answer; nothing when the process does not know the contract any more."""
+    """Update the mirror and answer; None when the process does not know the contract any more."""
     mirror = _updated(update)
     if mirror is None:
         return None
@@ -178,7 +178,7 @@ def answer(update: Update, asked: Asked, recalled: dict[StateId, State], limits:
 
 @contextmanager
 def _ended_after(cpu_s: float) -> Iterator[None]:
-    """The kernel ends this process when it has used so much processor time, also in the middle of foreign code."""
+    """Have the kernel end this process after so much processor time, also in the middle of foreign code."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, cpu_s)
     try:
@@ -234,14 +234,14 @@ def _answer(mirror: _Mirror, asked: Asked, recalled: dict[StateId, State], limit
     if not isinstance(asked.question, CheckRound):
         return Answered(_portable(value), tuple(missed), _meter.cost)
     assert isinstance(value, Checked), "a round is checked"
-    # The last steps are one for each transition; those before them take the makers that its coordinator shows.
+    # The last steps are one for each transition; the steps before them read the makers that its coordinator shows.
     of_transitions = costs[-len(asked.question.transitions) :]
     value = _judged(asked.question, value, of_transitions, limits)
     return Answered(_portable(value), tuple(missed), _meter.cost, tuple(of_transitions))
 
 
 def _value(steps: Iterator[None], costs: list[Cost]) -> object:
-    """The answer, with what each step took."""
+    """The answer; appends the cost of each step."""
     while True:
         before = _meter.cost
         try:
@@ -254,10 +254,10 @@ def _value(steps: Iterator[None], costs: list[Cost]) -> object:
 
 
 def _judged(order: CheckRound, checked: Checked, costs: list[Cost], limits: Limits) -> Checked:
-    """Where the budget was used up, the transitions fail that used more than an equal part of it, and they alone.
+    """If the budget was used up, fail those transitions that used more than an equal part of it, and only those.
 
-    The others can be judged in a round without them. Where none did, the rest was used for the makers that the
-    coordinator shows: then all fail that were not run, since a round without failures is signed.
+    The others can be judged in a round without them. If none did, the makers that the coordinator shows used the rest:
+    then all transitions that were not run fail, since a round without failures is signed.
     """
     if not _meter.is_used_up:
         return checked
@@ -277,7 +277,7 @@ def _judged(order: CheckRound, checked: Checked, costs: list[Cost], limits: Limi
 
 
 def _portable(value: object) -> object:
-    """The same with errors that another process can read."""
+    """The same with errors that another process can unpickle."""
     if isinstance(value, Checked):
         return replace(value, failures=tuple((leaf, _portable_error(error)) for leaf, error in value.failures))
     if isinstance(value, list):

@@ -1,17 +1,17 @@
-"""Hosts domains: translates between what the core orders and tells, and what a domain is asked and answers.
+"""Hosts domains: translates between the core's orders and events and a domain's questions and answers.
 
-Every function here is pure. What a node holds comes as `held`: the states that are confirmed and unspent in its own
-index and whose bytes it has. States that are not yet on the chain come with the order: in the snapshot of an assembly,
-or as the makers of a round. Within a slot or a round each transition stands on the ones before it.
+Every function here is pure. The states that a node holds come as `held`: those that are confirmed and unspent in its
+own index and whose bytes it has. States that are not yet on the chain come with the order: in the snapshot of an
+assembly, or as the makers of a round. Within a slot or a round each transition builds on the preceding ones.
 
 `engine.services` verifies the signature of the `from` party and signs the digest; this package judges whether the
-transition is well made and whether the domain agrees.
+transition is well-formed and whether the domain agrees.
 
-`contracts.py` has what all questions share, `checking.py` what endorsers are asked, and this module the rest: it opens
-contracts, validates and answers what users ask for, and has intents assembled.
+`contracts.py` has the common part of all questions, `checking.py` the endorser's side, and this module the rest: it
+opens contracts, validates and answers users' requests, and has intents assembled.
 
-An info rides on a state with the same readers, or has an output of its own (`contents`); a store need not give back
-in `held` what `contents.is_info`.
+An info is carried by a state with the same readers, or has an output of its own (`contents`); a store may leave outputs
+with `contents.is_info` out of `held`.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ __all__ = [
 ENTRY_POINTS: Final = "rota.domains"
 FOR_TESTS: Final = "for_tests"
 PAYLOAD_BYTES_MAX: Final = 1_048_576
-# It has to fit into a frame, beside others.
+# It has to fit into a frame, with other messages.
 TRANSITION_BYTES_MAX: Final = 1_048_576
 
 _RAW_REVERT: Final = re.compile("reverted with 0x((?:[0-9a-f]{2})+)$")
@@ -135,7 +135,7 @@ _RAW_REVERT: Final = re.compile("reverted with 0x((?:[0-9a-f]{2})+)$")
 
 @dataclass(frozen=True, slots=True)
 class UserCall:
-    """What a user asks of a contract: a function by its name, and arguments as JSON."""
+    """A user's call of a contract: a function by its name, and arguments as JSON."""
 
     sender: Party
     function: str
@@ -145,7 +145,7 @@ class UserCall:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a drafted intent must turn out to be, and the condition under which alone it may be committed."""
+    """The core that a drafted intent must have, and the condition that must hold when it is committed."""
 
     core: Core
     condition: bytes
@@ -153,7 +153,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Initialised:
-    """An intent's payload, and the parties whose verifiers have to be known before it is delegated."""
+    """An intent's payload, and the parties whose verifiers are needed before it is delegated."""
 
     payload: bytes
     parties: tuple[Party, ...]
@@ -165,9 +165,8 @@ class Initialised:
 def load_domains(settings: Mapping[str, Mapping[str, object]] | None = None) -> dict[str, AnyDomain]:
     """The domains that are installed, by name. A package offers one as an entry point of the group `rota.domains`.
 
-    Each is given its own part of the settings; `Rejected` names what is wrong there, as `NAME.key`. One that is for
-    tests is left out unless its settings have `for_tests`, or there are no settings at all: then nobody's node is
-    meant.
+    Each gets its own part of the settings; `Rejected` names the fault there, as `NAME.key`. A domain for tests is left
+    out unless its settings have `for_tests`, or there are no settings at all, in which case the caller is not a node.
     """
     domains: dict[str, AnyDomain] = {}
     for entry in entry_points(group=ENTRY_POINTS):
@@ -186,7 +185,7 @@ def load_domains(settings: Mapping[str, Mapping[str, object]] | None = None) -> 
 
 
 def deploy(domain: AnyDomain, arguments: object, sender: Party) -> Deployment[Any]:
-    """What a constructor's arguments ask for. `Rejected` when they cannot be had."""
+    """The contract that a constructor's arguments ask for. `Rejected` when it is not possible."""
     return domain.deploy(accept(domain.constructor, arguments), sender)
 
 
@@ -197,7 +196,7 @@ def open_genesis(
     salt_key: bytes,
     secret_of: SecretOf = lambda _: None,
 ) -> Hosted:
-    """A contract, ready to be asked. `Rejected` when its domain is not installed or does not take its configuration."""
+    """A contract with its domain. `Rejected` when the domain is not installed or does not accept its configuration."""
     domain = domains.get(genesis.domain)
     if domain is None:
         raise Rejected("domain", f"must be one of {', '.join(sorted(domains))}, not {genesis.domain!r}")
@@ -211,7 +210,7 @@ def open_genesis(
     except Rejected:
         raise
     except Exception as error:
-        # A domain is somebody else's code, and any peer may propose a genesis.
+        # A domain is foreign code, and any peer may propose a genesis.
         raise Rejected("configuration", bounded(f"the domain failed: {told_of(error)}")) from None
     separator = domain_separator(contract.chain_id, address)
     return Hosted(contract, domain, configuration, separator, salt_key, memory, secret_of)
@@ -227,14 +226,14 @@ def _ask_what_follows_from(domain: AnyDomain, configuration: Record) -> None:
 
 
 def _require_notary(domain: AnyDomain, configuration: Record, contract: Contract) -> None:
-    """Whose transitions are carried out has one endorser, whose node coordinates: it asks the carrier."""
+    """Require of a contract with a carrier that it has one endorser, whose node coordinates: it asks the carrier."""
     is_notarised = contract.mode is Mode.STATIC and contract.committee == contract.endorsers
     if domain.carrier(configuration) is not None and not (is_notarised and contract.threshold == 1):
         raise Rejected("configuration", "must be of one endorser, whose node coordinates, where it names a carrier")
 
 
 def read_configuration(domain: AnyDomain, written: bytes) -> Record:
-    """The configuration that a genesis has. `Rejected` when it is none of this domain."""
+    """The configuration in a genesis. `Rejected` when it is none of this domain."""
     try:
         values = read_json(written)
     except NotJson:
@@ -243,9 +242,9 @@ def read_configuration(domain: AnyDomain, written: bytes) -> Record:
 
 
 def learn(hosted: Hosted, states: Iterable[State], node: NodeName) -> None:
-    """Let the domain remember states that this node has, spent or not, each before those that stand on it.
+    """Pass states of this node to the domain's memory, spent or not, each before its successors.
 
-    A domain that lacks a state says so; whoever has many of them to tell, as after a restart, tells them all at once.
+    A domain raises `Lacking` later for a state that it was not given; after a restart the caller passes all at once.
     """
     for state in states:
         read = known_in(hosted.known, state.as_seen_by(node))
@@ -268,14 +267,14 @@ def init(hosted: Hosted, call: UserCall) -> Initialised:
 
 
 def bound(intent: Intent, binding: Binding) -> Intent:
-    """The same intent, to be committed under a condition and only as what it was drafted to be (`drafting`)."""
+    """The same intent, to be committed only under a condition and only with the drafted core (`drafting`)."""
     function, values = msgspec.json.decode(intent.payload, type=tuple[str, list[object]])
     written = [binding.core.hex(), binding.condition.hex()]
     return replace(intent, payload=msgspec.json.encode([function, values, written]))
 
 
 def binding_of(intent: Intent) -> Binding | None:
-    """What an intent of this node was bound by, if it was."""
+    """The binding of an intent of this node, if it has one."""
     match msgspec.json.decode(intent.payload):
         case [_, _, [str(core), str(condition)]]:
             return Binding(Core(bytes.fromhex(core)), bytes.fromhex(condition))
@@ -284,9 +283,9 @@ def binding_of(intent: Intent) -> Binding | None:
 
 
 def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background: Background = NO_BACKGROUND) -> object:
-    """Answer a question from what this node holds, as JSON. `Rejected` names the field.
+    """Answer a question from the states that this node holds, as JSON. `Rejected` names the field.
 
-    `Lacking` when the domain needs a state that this node does not have, or has not been asked for (`recall`).
+    `Lacking` when the domain needs a state that this node does not have, or that `recall` does not return.
     """
     arguments = accept(_view(hosted.domain, asked.function), asked.arguments)
     question = Question(
@@ -304,24 +303,24 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
 
 
 def revert_in(reason: str) -> tuple[str, bytes] | None:
-    """The words before a contract's own error in a reason, and the bytes of that error; nothing where there is none."""
+    """The words before a contract's own error in a reason, and the bytes of that error; None when there is none."""
     raw = _RAW_REVERT.search(reason)
     return (reason[: raw.start()], bytes.fromhex(raw[1])) if raw is not None else None
 
 
 def explain(hosted: Hosted, intent: Intent, revert: bytes) -> str | None:
-    """What a contract reverted with, in the words of the ABI that came with the request; nothing without one.
+    """The error that a contract reverted with, by the ABI that came with the request; None when there is none.
 
     Only the sender's node has the request.
     """
     try:
         return hosted.domain.explain(_payload_of(hosted.domain, intent.payload).arguments, revert)
     except Exception:
-        return None  # Every account chooses what its contracts revert with.
+        return None  # Any account chooses the errors of its contracts.
 
 
 def judge_failure(hosted: Hosted, order: JudgeFailure) -> FailureJudged:
-    """Whether the domain finds another attempt worth it. An exception is the domain's own failure."""
+    """Whether the domain considers another attempt worthwhile. An exception is the domain's own failure."""
     asked, intent = _payload_of(hosted.domain, order.intent.payload), order.intent
     failure = Failure(
         hosted.contract, hosted.configuration, intent.sender, asked.function, asked.arguments, order.failure
@@ -333,7 +332,7 @@ def judge_failure(hosted: Hosted, order: JudgeFailure) -> FailureJudged:
 
 
 def movers_in(hosted: Hosted, intents: Iterable[Intent]) -> tuple[Party, ...]:
-    """Whose public tokens have to be known before these are assembled."""
+    """The parties whose public tokens must be known before these intents are assembled."""
     if not hosted.domain.moving:
         return ()
     return tuple(dict.fromkeys(intent.sender for intent in intents if _moves(hosted.domain, intent)))
@@ -343,13 +342,13 @@ def _moves(domain: AnyDomain, intent: Intent) -> bool:
     try:
         return _payload_of(domain, intent.payload).function in domain.moving
     except Rejected:
-        return False  # Assembling says what is wrong with it.
+        return False  # Assembling reports the fault.
 
 
 def assemble(
     hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> list[AssemblyFinished | AssemblyFailed]:
-    """Assemble a slot's intents one after the other, each on what the ones before it have made."""
+    """Assemble a slot's intents in order, each on the states that the preceding ones have made."""
     return finished(assembling(hosted, order, held, node, background))
 
 
@@ -358,7 +357,7 @@ def assembling(
 ) -> Generator[None, None, list[AssemblyFinished | AssemblyFailed]]:
     """The same in steps: a coordinator chooses how many states are in its snapshot, within the limits of a frame."""
     available = Available(shelf_of(hosted, held, node), order.snapshot.locks)
-    # Also what is locked or spent by now: states stand on others.
+    # Also states that are locked or spent by now: others may refer to them.
     new: dict[StateId, State] = {}
     for number, state in enumerate(order.snapshot.states, 1):
         if _may_be_told(state, held):
@@ -375,8 +374,8 @@ def assembling(
             new.update({state.id: state for state in result.transition.outputs})
             for reference in result.transition.inputs:
                 available.remove(reference)
-            # Whether an external one ever comes is for its user to say, and whether one is approved for those whom its
-            # plan names: nothing is built on it.
+            # Only the user decides whether an external transaction ever comes, and only the endorsers in its plan
+            # whether a planned one is approved: no other intent builds on these.
             is_certain = not intent.is_external and not result.attesters.endorsers
             for state in result.transition.outputs if is_certain else ():
                 available.add(state)
@@ -385,7 +384,7 @@ def assembling(
 
 
 def _may_be_told(state: State, held: Held) -> bool:
-    """A coordinator tells of what our own index does not have; its bytes are those of its commitment."""
+    """Whether to use a state from a coordinator: our own index lacks it, and its bytes match its commitment."""
     is_bound = state.content is None or state_commitment(state.content) == state.commitment
     return is_bound and state.id not in held
 
@@ -398,7 +397,7 @@ def _assemble_one(
     history: History,
     background: Background,
 ) -> AssemblyFinished | AssemblyFailed:
-    """A domain is somebody else's code: whatever it raises is its failure, not the node's."""
+    """Assemble one intent. A domain is foreign code: any exception is its failure, not the node's."""
     try:
         asked = _payload_of(hosted.domain, intent.payload)
         work = _work(hosted, intent, asked, available, history, background)
@@ -427,7 +426,7 @@ def _assemble_one(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What an intent's payload says."""
+    """The contents of an intent's payload."""
 
     function: str
     arguments: Record
@@ -468,7 +467,7 @@ def _preparation(hosted: Hosted, work: Assembly[Any], binding: Binding | None) -
 
 
 def _payload_of(domain: AnyDomain, payload: bytes) -> _Asked:
-    """What `init` and `bound` have written; another node's domain may know more functions than ours."""
+    """Decode the payload that `init` and `bound` write; another node's domain may know more functions than ours."""
     try:
         match read_json(payload):
             case [str(function), list(values)]:
@@ -502,7 +501,7 @@ def _transition(
     if sum(map(len, sealed)) > bytes_max:
         raise Rejected("", f"the states of a transition are at most {bytes_max} bytes")
     for each in sealed:
-        # What nobody could read would be refused by every endorser.
+        # A content that cannot be decoded would be refused by every endorser.
         unseal(hosted.known, each)
     commitments = tuple(state_commitment(each) for each in sealed)
     info = hosted.domain.commitments(tuple((each.record, each.salt) for each in made if each.record is not None))
@@ -517,7 +516,7 @@ def _transition(
         lock=lock,
     )
     if binding is not None and core != binding.core:
-        # Its partners are held to the other core: nobody could ever commit this one.
+        # Its partners are bound to the other core: this one could never be committed.
         raise Rejected("", "what it stands on has changed since it was drafted, and so has what it does; draft it anew")
     leaf = leaf_of(core, preparation)
     outputs = tuple(
@@ -539,11 +538,11 @@ def _transition(
 
 
 def _about(hosted: Hosted, request: RequestId, intent: Intent, outcome: Assembled) -> bytes:
-    """What the salts of an intent's states depend on.
+    """The values from which the salts of an intent's states are derived.
 
     The same request has the same salts; an external intent has them whatever the request, so that its core is known
-    before it is asked for (`drafting`). Where transitions are proved, what spends the same has the same, so that a
-    proof that was made for an earlier request still serves.
+    before it is requested (`drafting`). Where transitions are proved, those that spend the same states have the same
+    salts, so that a proof for an earlier request stays usable.
     """
     about = b"%d/%d/" % request + intent.id
     if intent.is_external:

@@ -1,7 +1,7 @@
-"""What a domain is asked, as values: a node may have it answered in another process.
+"""Questions to a domain as values: a node may have them answered in another process.
 
-A domain whose users bring code of their own (`Domain.runs_code`) decides by what that code does how long an answer
-takes. A node has such questions answered elsewhere (`Elsewhere`); simulations and tests answer them in place.
+Where users supply code (`Domain.runs_code`), that code determines how long an answer takes. A node has such questions
+answered in another process (`Elsewhere`); simulations and tests answer them in place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Assembled: TypeAlias = list[AssemblyFinished | AssemblyFailed]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A slot to assemble, a round to judge or a user's question, with what the node knows for it."""
+    """A slot to assemble, a round to judge or a user's question, with the node's background for it."""
 
     question: AssembleIntents | CheckRound | UserCall
     verifiers: Mapping[Party, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Asked:
 def answering(
     hosted: Hosted, asked: Asked, held: Held, node: NodeName, recall: Callable[[StateId], State | None]
 ) -> Generator[None, None, object]:
-    """The answer, in steps: one for each transition of a round, one for anything else."""
+    """The answer, in steps: one for each transition of a round, one for any other question."""
     background = Background(recall, asked.verifiers, asked.reserves, asked.call_gas, asked.roster)
     match asked.question:
         case AssembleIntents() as order:
@@ -48,7 +48,7 @@ def answering(
 
 
 class Elsewhere(Protocol):
-    """Answers in another process. All: `ports.Unavailable` when it cannot now."""
+    """Answers in another process. All methods raise `ports.Unavailable` when that is not possible now."""
 
     @property
     def ended_count(self) -> int:
@@ -56,13 +56,13 @@ class Elsewhere(Protocol):
         ...
 
     async def assemble(self, hosted: Hosted, asked: Asked) -> Assembled:
-        """A slot of this node's own parties."""
+        """Assemble a slot of this node's own parties."""
         ...
 
     async def check(self, hosted: Hosted, asked: Asked) -> Checked:
-        """A round that a peer asks to endorse. What is over a budget is among the failures."""
+        """Judge a round that a peer asks to endorse. Transitions over a budget are among the failures."""
         ...
 
     async def call(self, hosted: Hosted, asked: Asked) -> object:
-        """A question of this node's own users. `Rejected` names the field."""
+        """Answer a question of this node's own users. `Rejected` names the field."""
         ...

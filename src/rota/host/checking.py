@@ -1,7 +1,8 @@
 """Endorsing: a round's transitions are judged on top of one another, each by its domain.
 
-What lacks a state is not judged but named, and neither is what the domain fails on. The `from` party's signature was
-verified before, and whoever asks signs the digest if all is right, or its refusals of leaves.
+A transition that lacks a state is not judged; its missing states are listed, and so are failures of the domain. The
+`from` party's signature was verified before, and the caller signs the digest if all is right, or its refusals of
+leaves.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rota.sequencer.attestation import attesters_at
 from rota.sequencer.effects import CheckRound
 from rota.wire.messages import Refusal
 
-# Between two turns of the event loop: a state takes some ten microseconds to read, and a maker takes more.
+# Between two turns of the event loop: reading a state takes some ten microseconds, and a maker takes more.
 STATES_A_STEP: Final = 128
 MAKERS_A_STEP: Final = 32
 
@@ -32,10 +33,10 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An endorser's judgement: what is refused and why, and which states are missing to judge the others.
+    """An endorser's judgement: refusals with reasons, and the states that are missing to judge the others.
 
     `judged` are the leaves that are refused whatever round they are in and however they are shown: those refusals are
-    to be signed. On the leaves in `failures` the domain failed, which is no judgement.
+    to be signed. For the leaves in `failures` the domain failed, which is no judgement.
     """
 
     refusals: tuple[Refusal, ...] = ()
@@ -47,12 +48,12 @@ class Checked:
 def check(
     hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> Checked:
-    """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
+    """Judge a round's transitions on top of one another. One that lacks a state is not judged: do not sign it."""
     return finished(checking(hosted, order, held, node, background))
 
 
 def finished(steps: Generator[None, None, Answer]) -> Answer:
-    """What comes of these steps, taken one after the other at once."""
+    """The result of these steps, taken at once."""
     while True:
         try:
             next(steps)
@@ -66,7 +67,7 @@ def checking(
 ) -> Generator[None, None, Checked]:
     """The same in steps, one for each transition: a sender chooses how long one takes, within the domain's limits.
 
-    A coordinator chooses how many makers it shows, so these are taken some at a time.
+    A coordinator chooses how many makers it shows, so these are taken in batches.
     """
     if node not in hosted.contract.endorsers:
         reason = f"{node} does not endorse here"
@@ -103,7 +104,7 @@ def checking(
 def _is_refused_alone(
     bench: _Bench, order: CheckRound, transition: Transition, sender: Party, shown: Attesters
 ) -> bool:
-    """Also on top of nothing but what it stands on. Its coordinator chose what else is in the round and beside it."""
+    """Whether it is also refused on top of its own ancestors alone. Its coordinator chose the rest of the round."""
     alone = _Bench(bench.hosted, bench.held, bench.node, bench.background)
     seen = {each.leaf: each for each in (*order.makers, *order.transitions)}
     ground: dict[Leaf, Transition] = {}
@@ -132,11 +133,11 @@ class _Flaw(NamedTuple):
 
 
 class _Misshown(Refused):
-    """What no leaf binds, and so whoever passes the transition on may have changed, is not as it must be."""
+    """A part that no leaf binds is wrong, so any node that passed the transition on may have changed it."""
 
 
 class _Bench:
-    """What an endorser judges with: the states that it knows, and what the round has spent so far."""
+    """An endorser's view of a round: the states that it knows, and those that the round has spent so far."""
 
     def __init__(self, hosted: Hosted, held: Held, node: NodeName, background: Background) -> None:
         self.hosted = hosted
@@ -152,12 +153,12 @@ class _Bench:
         self._available: Available | None = None
 
     def take_maker(self, maker: Transition) -> None:
-        """Believed only as far as its leaf binds it: a state of that leaf can be nothing else."""
+        """Use a maker only if its leaf binds it: then a state of that leaf can be nothing else."""
         if leaf_of_transition(self.hosted.separator, maker) == maker.leaf:
             self.place(maker)
 
     def place(self, transition: Transition) -> None:
-        """What it makes is there for the next ones, and what it spends is gone."""
+        """Make its outputs available to the next transitions, and its inputs unavailable."""
         self.spent.update(dict.fromkeys(transition.inputs))
         made = [state for number, state in enumerate(transition.outputs) if self._is_made(transition, number, state)]
         self.speculative.update({state.id: state for state in made})
@@ -168,28 +169,28 @@ class _Bench:
                 self._available.add(state.as_seen_by(self.node))
 
     def _is_made(self, transition: Transition, number: int, state: State) -> bool:
-        """Its bytes are here, and are what the leaf binds."""
+        """Whether the bytes are here, and match the commitment that the leaf binds."""
         is_bound = state.content is not None and state_commitment(state.content) == state.commitment
         return is_bound and state.id == (transition.leaf, number)
 
     def available(self) -> Available:
-        """What we take to be available on top of the transitions so far; worked out when a domain first asks."""
+        """The available states on top of the transitions so far; computed when a domain first asks."""
         if self._available is None:
             under_way = (state.as_seen_by(self.node) for state in self.speculative.values())
             self._available = Available(shelf_of(self.hosted, self.held, self.node), self.spent, under_way)
         return self._available
 
     def unknown(self, transition: Transition) -> tuple[StateId, ...]:
-        """The states that it spends or reads and that we do not know."""
+        """The states that it spends or reads and that are not known here."""
         return tuple(ref for ref in (*transition.inputs, *transition.reads) if self._state(ref) is None)
 
     def flaw_of(self, transition: Transition, sender: Party, shown: Attesters = NO_ATTESTERS) -> _Flaw | None:
-        """Why we do not sign it, shown with these attesters; or nothing.
+        """The reason not to sign it, shown with these attesters; None if there is none.
 
-        What else a domain raises is its failure, and no flaw.
+        Any other exception of a domain is its failure, and no flaw.
         """
         if transition.is_empty:
-            # It only uses up its own intent, and its signature shows whose that is. The coordinator pays for it.
+            # It only uses up its own intent, whose owner its signature shows. The coordinator pays for it.
             may_act = self.hosted.domain.may_act(self.hosted.configuration, sender)
             return None if may_act else _Flaw(f"{sender} may not act here")
         if any(reference in self.spent for reference in (*transition.inputs, *transition.reads)):
@@ -197,7 +198,7 @@ class _Bench:
         if len(set(transition.inputs)) < len(transition.inputs):
             return _Flaw("a state is spent twice")
         if transition.calls and not self.hosted.domain.calls_gas_max:
-            # A call without gas still has data, and whoever commits the transition pays for its bytes.
+            # A call without gas still has data, and the committer of the transition pays for its bytes.
             return _Flaw("its domain makes no calls")
         if sum(each.gas for each in transition.calls) > self.hosted.domain.calls_gas_max:
             return _Flaw(f"its calls must take at most {self.hosted.domain.calls_gas_max} gas")
@@ -207,7 +208,7 @@ class _Bench:
         if prepared_so is not None and transition.preparation != prepared_so:
             return _Flaw("it is not prepared for its own ledger, as a transition must be that is carried out")
         if transition.lock is not None and not self.hosted.domain.changes_locks:
-            # What a record permits is never signed again: an endorser must have judged it.
+            # A permitted transition is never signed again: an endorser must have judged it.
             return _Flaw("its domain changes no locks on the ledger")
         try:
             proposal = self._proposal(transition, sender)
@@ -217,7 +218,7 @@ class _Bench:
                 lacking = fewer_than(attesters_of(self.hosted, proposal), shown)
         except (Refused, Rejected) as error:
             return _Flaw(str(error) or "the domain refuses it", not isinstance(error, _Misshown))
-        # The signature of this refusal binds whom it was shown with.
+        # The signature of this refusal binds the attesters with which it was shown.
         return _Flaw(f"its plan must also name {lacking}") if lacking else None
 
     def _proposal(self, transition: Transition, sender: Party) -> Proposal[Any]:
@@ -242,7 +243,7 @@ class _Bench:
         )
 
     def _state(self, reference: StateId) -> State | None:
-        """Also one that our index does not have, or not any more: whether it is unspent is for the ledger to say."""
+        """A state with its bytes, in our index or not: only the ledger decides whether it is unspent."""
         for look in (self.speculative.get, self.held.get, self.recall):
             state = look(reference)
             if state is not None and state.content is not None:
@@ -258,11 +259,11 @@ class _Bench:
         return read
 
     def _makes(self, transition: Transition, sender: Party) -> tuple[NewState, ...]:
-        """What the domain said that it makes: the states, then the infos, each in its order."""
+        """The outputs that the sender's domain stated: the states, then the infos, each in order."""
         return makes_of([self._made(transition, sender, number) for number in range(len(transition.outputs))])
 
     def _made(self, transition: Transition, sender: Party, number: int) -> Content:
-        """An output must be whole, in its place, and go to exactly those who may see it."""
+        """The content of an output, which must be whole, in its place, and sent to exactly its readers' nodes."""
         state = transition.outputs[number]
         if state.id != (transition.leaf, number):
             raise _Misshown("an output is not in its place")

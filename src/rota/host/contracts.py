@@ -1,4 +1,4 @@
-"""What all questions to a domain share: a contract with its domain, what a node holds of it, and what it knows."""
+"""The common part of all questions to a domain: a contract with its domain, its held states, and background."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from rota.model.types import (
 )
 
 REASON_LETTERS_MAX: Final = 1_000
-# How much gas a call on the public ledger is estimated to need, by its target and data.
+# The estimated gas of a call on the public ledger, by its target and data.
 CallGas: TypeAlias = Mapping[tuple[ContractAddress, bytes], int]
 SALT_KEY_BYTES: Final = 32
 
-# A hosted domain's configuration is of the domain's own class; which one, only the domain knows.
+# A hosted domain's configuration is of the domain's own class, which only the domain knows.
 AnyDomain = Domain[Any]
 Held = Mapping[StateId, State]
 SecretOf = Callable[[Party], bytes | None]
@@ -47,10 +47,11 @@ def _not_here(_: StateId) -> State | None:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What else a node knows: any state whose bytes it has, spent ones among them, and the verifiers of parties.
+    """Other knowledge of a node: any state whose bytes it has, spent ones among them, and the verifiers of parties.
 
-    Of senders whose states are made of public tokens or turned into them, also what the chain has of these. `call_gas`
-    has estimates of the gas that calls on the public ledger need, `roster` who may own states of the contract.
+    `reserves` has the chain's balances of senders whose states are made of public tokens or turned into them.
+    `call_gas` has estimates of the gas that calls on the public ledger need, `roster` the owners of the contract's
+    states.
     """
 
     recall: Callable[[StateId], State | None] = _not_here
@@ -65,7 +66,7 @@ NO_BACKGROUND: Final = Background()
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A contract with its domain, ready to be asked. `salt_key` is this node's secret for the salts of its states.
+    """A contract with its domain, ready for questions. `salt_key` is this node's secret for the salts of its states.
 
     `memory` is the domain's own, of this contract at one node. `secret_of` has the secrets of this node's own parties.
     """
@@ -93,14 +94,14 @@ class Hosted:
 
     @property
     def carried_preparation(self) -> Preparation | None:
-        """How a transition is prepared that is carried out: for its own ledger. Nothing where there is no carrier."""
+        """The preparation of a transition that a carrier carries out: for its own ledger. None without a carrier."""
         return Preparation(self.contract.address, NO_CONDITION) if self.carrier is not None else None
 
     # Questions about states that other parties made. This is the one place where any exception of a domain about such
     # a state means that the domain does not know it.
 
     def spent_as(self, state: Known[Record]) -> StateId | None:
-        """What a transition refers to that spends this state: its id, or a nullifier. Nothing where that is unknown."""
+        """The reference that spends this state: its id, or a nullifier. None where that is unknown."""
         try:
             nullifier = self.domain.nullifier(self.configuration, state, self.secret_of)
             return state.id if nullifier is None else nullifier_reference(nullifier)
@@ -108,7 +109,7 @@ class Hosted:
             return None
 
     def stands_for(self, state: Known[Record]) -> StandsFor | None:
-        """The record of a lock that this state stands for, if it is one."""
+        """The record of a lock that this state stands for, if it is such a state."""
         try:
             return self.domain.stands_for(state.record)
         except Exception:
@@ -122,19 +123,19 @@ class Hosted:
             return False
 
     def is_owned(self, state: Known[Record]) -> bool:
-        """Whether the party that it names as its owner can spend it, as far as this node can tell."""
+        """Whether the party that it names as its owner can spend it, as far as this node can check."""
         try:
             return self.domain.is_owned(state, self.secret_of)
         except Exception:
             return False
 
     def learn(self, state: Known[Record]) -> None:
-        """Let the domain remember it."""
+        """Add the state to the domain's memory."""
         with suppress(Exception):
             self.domain.learn(self.memory, state)
 
     def at_another_node(self) -> Hosted:
-        """The same contract where nothing of it has been seen yet."""
+        """The same contract with an empty memory."""
         return replace(self, memory=self.domain.memory(self.configuration, self.contract))
 
     def bare(self) -> Hosted:
@@ -143,19 +144,19 @@ class Hosted:
 
 
 def shelf_of(hosted: Hosted, held: Held, node: NodeName) -> Shelf:
-    """What a node holds, decoded. Whoever asks often gives a `Shelf` as `held`, and then this costs nothing."""
+    """The held states, decoded. A frequent caller passes a `Shelf` as `held`, which costs nothing."""
     if isinstance(held, Shelf):
         return held
     return shelved(hosted, held.values(), node)
 
 
 def shelved(hosted: Hosted, states: Iterable[State], node: NodeName) -> Shelf:
-    """These states, found by their ids and by what spends them."""
+    """These states, found by their ids and by the references that spend them."""
     return Shelf(hosted.known, (state.as_seen_by(node) for state in states), hosted.spent_as)
 
 
 def history_of(hosted: Hosted, node: NodeName, *places: Callable[[StateId], State | None]) -> History:
-    """What is in these places, looked for in this order."""
+    """The states in these places, searched in this order."""
 
     def find(reference: StateId) -> Known[Record] | None:
         found = (known for look in places if (known := known_of(hosted, look(reference), node)) is not None)
@@ -173,7 +174,7 @@ def told_of(error: Exception) -> str:
 
 
 def flaw_of_calls(hosted: Hosted, calls: Iterable[Call]) -> str:
-    """Why the ledger would revert a whole commit for these calls, or nothing."""
+    """Why the ledger would revert a whole commit for these calls; empty if it would not."""
     ledger = address_bytes(hosted.contract.address)
     return "it calls the ledger that is to commit it" if any(address_bytes(each.to) == ledger for each in calls) else ""
 

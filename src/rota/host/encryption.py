@@ -1,11 +1,11 @@
-"""The bytes of states on their way between nodes, where a domain has them encrypted to who may read them.
+"""The bytes of states on their way between nodes, where a domain encrypts them to their readers.
 
-    form (1) | bytes of the reader's name (1) | the reader's name | what the domain made of the content
+        form (1) | bytes of the reader's name (1) | the reader's name | the content as encrypted by the domain
 
-The reader is named, because a node has any number of parties, and each has a key of its own. Nothing else of the state
-can be read on the way but what is beside the content: of which leaf it is, its hash, and to which nodes it goes.
+The reader is named, because a node has any number of parties, and each has a key of its own. The other readable parts
+of the state on its way are those beside the content: its leaf, its hash, and the nodes that it goes to.
 
-A state for whose reader at a node there is no key has no content there: it is withheld rather than shown.
+If there is no key for a state's reader at a node, that node does not get its content.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.domains.base import PARTY_BYTES_MAX, Recipient, Rejected
 from rota.host.contracts import Hosted, bounded, told_of
 from rota.model.types import NodeName, Party, State, node_of
 
-# What encryption may add to a content, with the longest of names.
+# The most that encryption adds to a content, with the longest name.
 OVERHEAD_BYTES_MAX: Final = 1_024
 
 _FORM: Final = 1
@@ -27,7 +27,7 @@ _HEAD_BYTES: Final = 2
 
 
 def encrypted_for(hosted: Hosted, state: State, peer: NodeName, entropy: bytes) -> State:
-    """A state as it leaves for a peer. `Rejected` when it has bytes and nobody there whom they can be encrypted to."""
+    """A state as it is sent to a peer. `Rejected` when it has no bytes, or no reader there with a key."""
     content = readable(hosted.known, state)
     reader = next((each for each in content.readers if node_of(each) == peer), None) if content is not None else None
     if content is None or reader is None or state.content is None:
@@ -46,9 +46,9 @@ def encrypted_for(hosted: Hosted, state: State, peer: NodeName, entropy: bytes) 
 
 
 def decrypted(hosted: Hosted, state: State, secret_of: Callable[[Party], bytes]) -> State:
-    """A state as it was before it left for us. `Rejected` when it cannot be told; whether it is true is not looked at.
+    """Decrypt a received state. `Rejected` when that fails; the contents are not checked here.
 
-    `secret_of` gives the secret of a party of this node; what it raises for others is the caller's.
+    `secret_of` returns the secret of a party of this node; its exceptions for others reach the caller.
     """
     content = state.content
     assert content is not None, "a state without bytes says nothing"
@@ -66,6 +66,6 @@ def decrypted(hosted: Hosted, state: State, secret_of: Callable[[Party], bytes])
     except Rejected:
         raise
     except Exception as error:
-        # A peer sends any bytes.
+        # A peer may send any bytes.
         raise Rejected("state", bounded(f"the domain failed: {told_of(error)}")) from None
     return replace(state, content=plain)

@@ -13,7 +13,7 @@ from rota.host.contracts import AnyDomain
 from rota.model.genesis import Genesis
 from rota.model.types import NOTHING_CHOSEN, RANGE_SIZE_MAX, Mode, Rotation, SequencingChoice
 
-# Users give the terms of sequencing of a deployment under this name; errors name them by it.
+# The field with a deployment's terms of sequencing in users' requests and in errors.
 SEQUENCING: Final = "sequencing"
 
 
@@ -35,10 +35,10 @@ def genesis_of(
     ledger: bytes = b"",
     wanted: SequencingChoice = NOTHING_CHOSEN,
 ) -> Genesis:
-    """The genesis of a contract that is to be deployed; 32 random bytes as salt.
+    """The genesis of a contract to be deployed; `salt` is 32 random bytes.
 
     `ledger` is the hash of its ledger's code, where transitions are proved. `wanted` are the terms of sequencing that
-    the deployment asks for; `Rejected` names the one that cannot be had.
+    the deployment asks for; `Rejected` names one that is not possible.
     """
     plan = _plan_of(domain, deployment, wanted)
     configuration = msgspec.json.encode(packed(deployment.configuration))
@@ -64,7 +64,7 @@ def genesis_of(
 
 
 def _plan_of(domain: AnyDomain, deployment: Deployment[Any], wanted: SequencingChoice) -> AttestationPlan:
-    """The plan with the mode that is asked for. Only nodes that take turns have a rotation and ranges."""
+    """The plan with the requested mode. Only nodes that take turns have a rotation and ranges."""
     plans = {plan.mode: plan for plan in (deployment.plan, *deployment.alternatives)}
     plan = plans.get(wanted.mode or deployment.plan.mode)
     if plan is None:

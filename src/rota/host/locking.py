@@ -15,7 +15,7 @@ from rota.host.contracts import Hosted
 from rota.model.digests import STATES_MAX, keccak, permitted_intent, state_commitment
 from rota.model.types import NO_LEAF, IntentId, LockChange, LockKind, Party, Transition
 
-# The name of a permitted transition among what salts are made of, and its number.
+# The name of a permitted transition in the derivation of salts.
 _NAMES: Final = {False: b"spends", True: b"cancels"}
 # A salt for the output of this number.
 SaltOf: TypeAlias = Callable[[bytes], bytes]
@@ -25,9 +25,9 @@ Readers: TypeAlias = tuple[Party, ...]
 def contents_of(
     makes: Iterable[NewState], infos: Iterable[NewState], salt_key: bytes, about: bytes
 ) -> tuple[Content, ...]:
-    """The states in their order, each with the infos for its readers; then carriers of the infos that are left.
+    """The states in order, each with the infos for its readers; then carriers of the remaining infos.
 
-    The first state of its readers takes their infos. Each has a salt of its own, which no other node can work out.
+    The first state of its readers carries their infos. Each has a salt of its own, which no other node can compute.
     """
     riders: dict[Readers, list[Told]] = {}
     for number, info in enumerate(infos):
@@ -41,7 +41,7 @@ def contents_of(
 
 
 def makes_of(contents: Sequence[Content]) -> tuple[NewState, ...]:
-    """The inverse: the domain's list, the states, then the infos, each in its order."""
+    """The inverse: the domain's list, the states, then the infos, each in order."""
     states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
     infos = [(told.number, told.record, content.readers) for content in contents for told in content.infos]
     infos.sort(key=lambda info: info[0])
@@ -53,7 +53,7 @@ def makes_of(contents: Sequence[Content]) -> tuple[NewState, ...]:
 def with_lock(
     hosted: Hosted, intent: IntentId, outcome: Assembled, about: bytes
 ) -> tuple[Assembled, LockChange | None]:
-    """What an assembled intent does to a lock, and the same outcome with the infos about what the record permits."""
+    """The change to a lock of an assembled intent, and the same outcome with infos about the permitted transitions."""
     locking = outcome.lock
     if locking is None:
         return outcome, None
@@ -78,10 +78,10 @@ def with_lock(
 def stated_lock(
     hosted: Hosted, transition: Transition, makes: tuple[NewState, ...]
 ) -> tuple[tuple[NewState, ...], Locking | None]:
-    """What the domain stated, given what an endorser sees of a transition: what it makes, and what it does to a lock.
+    """The outputs and the lock that the domain stated, from an endorser's view of a transition.
 
-    `Refused` unless the infos about what the record permits are exactly those that the leaves in it ask for: then each
-    output's content goes to all that may read it.
+    `Refused` unless the infos about permitted transitions are exactly those that the leaves in the record require: then
+    each output's content goes to all its readers.
     """
     shown = tuple(each for each in makes if isinstance(each.record, Permitted))
     change = transition.lock
@@ -107,7 +107,7 @@ def stated_lock(
 
 
 def settled_lock(hosted: Hosted, transition: Transition) -> SettledLock | None:
-    """What a committed transition did to a lock."""
+    """The change that a committed transition made to a lock."""
     if transition.lock is None:
         return None
     permitted = permitted_intent(hosted.separator, transition.intent)
@@ -161,5 +161,5 @@ def _locking(change: LockChange, spends: Permit, cancels: Permit) -> Locking:
 
 
 def is_permitted_info(record: Record) -> bool:
-    """It is the host's, and domains do not get it."""
+    """Whether it is an info of the host, which domains do not get."""
     return isinstance(record, Permitted)

@@ -1,6 +1,6 @@
-"""The plan of a transaction: the domain is asked for it, and the parties that it names become attesters.
+"""The plan of a transaction: the domain states it, and the parties that it names become attesters.
 
-The sender's node and each endorser ask with the same proposal, so that they come to the same plan.
+The sender's node and each endorser ask with the same proposal, so that they get the same plan.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def has_plans(domain: AnyDomain) -> bool:
 
 
 def attesters_of(hosted: Hosted, proposal: Proposal[Any]) -> Attesters:
-    """Whom the plan of a transition adds. `Rejected` when that cannot be had in this contract."""
+    """The attesters that a transition's plan adds. `Rejected` when the plan is not possible in this contract."""
     plan = hosted.domain.plan(_bare(proposal))
     if not isinstance(plan, TransactionPlan):
         raise TypeError(f"a plan must be a TransactionPlan, not {type(plan).__name__}")
@@ -77,7 +77,7 @@ def proposal_of(
 
 
 def fewer_than(wanted: Attesters, shown: Attesters) -> str:
-    """The names that are wanted and not shown, or nothing."""
+    """The names that are wanted and not shown; empty if there are none."""
     shown_parties = {signer.party for signer in shown.signers}
     lacking: list[Party | NodeName] = [each.party for each in wanted.signers if each.party not in shown_parties]
     lacking += [node for node in wanted.endorsers if node not in shown.endorsers]
@@ -85,7 +85,7 @@ def fewer_than(wanted: Attesters, shown: Attesters) -> str:
 
 
 def _require_submitter(hosted: Hosted, submitter: Party, home: NodeName) -> None:
-    """The node that coordinates submits, so the mark can be kept where that is always the same one."""
+    """Check the submitter. The coordinating node submits, so a plan can name it only where that node is fixed."""
     contract = hosted.contract
     if contract.mode is Mode.RING:
         raise Rejected("plan.submitter", "must be left out in ring mode, where the members take turns to submit")
@@ -95,5 +95,5 @@ def _require_submitter(hosted: Hosted, submitter: Party, home: NodeName) -> None
 
 
 def _bare(proposal: Proposal[Any]) -> Proposal[Any]:
-    """Without what differs from node to node."""
+    """Without the parts that differ from node to node."""
     return replace(proposal, available=lambda: Available(Shelf({})), history=NO_HISTORY, verifiers={}, memory=None)

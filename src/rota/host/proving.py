@@ -1,4 +1,4 @@
-"""What is in transitions that were assembled here, for whoever proves them; and whether states are what they say."""
+"""The contents of transitions assembled here, for their prover; and whether states match their commitments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rota.sequencer.events import AssemblyFinished
 
 @dataclass(frozen=True, slots=True)
 class Revealed:
-    """A transition with the records of all that it spends and makes, and what else it names."""
+    """A transition with the records of all states that it spends and makes, and its other references."""
 
     sender: Party
     spends: tuple[Known[Record], ...]
@@ -35,7 +35,7 @@ def reveal(
     node: NodeName,
     background: Background = NO_BACKGROUND,
 ) -> dict[Leaf, Revealed]:
-    """What is in each transition that a slot was answered with."""
+    """The contents of each transition in a slot's answer, by leaf."""
     new = shelved(hosted, order.snapshot.states, node)
     history = history_of(hosted, node, new.get, shelf_of(hosted, held, node).get, background.recall)
     senders = {intent.id: intent.sender for intent in order.intents}
@@ -58,9 +58,9 @@ def reveal(
 
 
 def is_believed(hosted: Hosted, state: State, makers: Mapping[Leaf, Transition]) -> bool:
-    """Whether the ledger was told of this state what it says, and its owner can spend it.
+    """Whether the ledger's commitment to this state matches its record, and its owner can spend it.
 
-    Nobody endorses such a transition: its sender may commit to one coin and send another, or write the name of a party
+    Such a transition has no endorser: its sender may commit to one coin and send another, or write the name of a party
     beside another key. Such a state is neither held nor shown to users.
     """
     maker = makers.get(state.id.leaf)

@@ -17,7 +17,7 @@ from rota.model.types import NodeName, Party, State, Transition
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The states of a transition as far as this node may see them, all that are for it or not."""
+    """The states of a transition as far as this node may see them; `is_whole` when none of those is missing."""
 
     spent: tuple[Known[Record], ...]
     read: tuple[Known[Record], ...]
@@ -36,7 +36,7 @@ def receipt(
 ) -> dict[str, object]:
     """The domain's part of a receipt of this node; `known` are states that it touches, spent or not.
 
-    Contents that are not believed are left out. `Rejected` when the domain cannot tell.
+    Contents that are not believed are left out. `Rejected` when the domain cannot describe it.
     """
     seen = _seen(hosted, transition, known, node)
     settled = Settled(
@@ -91,7 +91,7 @@ def _seen(hosted: Hosted, transition: Transition, known: Held, node: NodeName) -
 
 
 def _infos_in(contents: Iterable[tuple[State, Content | None]]) -> tuple[Known[Record], ...]:
-    """The infos that these states carry, in the order in which the domain gave them."""
+    """The infos that these states carry, in the order in which the domain stated them."""
     found = [
         (told.number, Known(state.id, told.record, content.salt, content.readers))
         for state, content in contents

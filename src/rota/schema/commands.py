@@ -1,7 +1,7 @@
-"""The values of commands that everybody shares: what is submitted, how it is told apart, and how it ended.
+"""The values of commands: submissions, their deduplication, and their completions.
 
-A command is an intended change of the ledger. Who submits it twice means it once: the parties, the application and the
-command's id say which change it is, and the period says since when it must not have been accepted (docs/commands.md).
+A command is an intended change of the ledger. A repeated submission means the same change: the parties, the application
+and the command's id identify it, and the period sets since when it must not have been accepted (docs/commands.md).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StatusCode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something was not done: a code for everybody, an id and its details for programmes, a sentence for people."""
+    """Why a request was not carried out: a gRPC code, an id with details for programs, and a sentence for people."""
 
     code: StatusCode
     error_id: str
@@ -57,7 +57,7 @@ class Failure:
 
 
 class CommandRejected(Exception):
-    """A call about commands is not done, for this reason."""
+    """A call about commands is rejected, for this reason."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(f"{failure.code.name} / {failure.error_id}: {failure.message}")
@@ -66,14 +66,14 @@ class CommandRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DeduplicationDuration:
-    """Back from now, the boundary included."""
+    """A duration before now, the boundary included."""
 
     duration_us: int
 
 
 @dataclass(frozen=True, slots=True)
 class DeduplicationOffset:
-    """All that was published after this offset; what stands at it does not count."""
+    """All completions after this offset; the one at the offset does not count."""
 
     offset: int
 
@@ -83,9 +83,9 @@ Period: TypeAlias = DeduplicationDuration | DeduplicationOffset
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A submission of a change, checked: parties are whole, sorted, and each there once.
+    """A validated submission of a change: parties have node names, are sorted and unique.
 
-    Without a period it is the maximum duration.
+    Without a period the maximum duration applies.
     """
 
     application_id: str
@@ -97,10 +97,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """How a submission ended, at its place in the stream. `period` is the effective one; without a failure it happened.
+    """The end of a submission, at its place in the stream. `period` is the effective one; without a failure it
+    succeeded.
 
     `transaction` is the private or public transaction that the command became, if it came to that. `corrects` is the
-    offset of an earlier completion of the same submission that no longer holds, because the chain's word changed.
+    offset of an earlier completion of the same submission that no longer holds, because the chain changed.
     """
 
     offset: int
@@ -117,7 +118,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Nothing more is to come up to this offset."""
+    """A promise that no more completions follow up to this offset."""
 
     offset: int
     published_at_us: int
@@ -125,7 +126,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class CompletionPage:
-    """Completions in their order, and how far the stream was read for them."""
+    """Completions in order, and the checkpoint up to which the stream was read for them."""
 
     completions: tuple[Completion, ...]
     checkpoint: Checkpoint
@@ -133,19 +134,19 @@ class CompletionPage:
 
 @dataclass(frozen=True, slots=True)
 class CompletionFilter:
-    """Whose completions: those of one application, of which at least one party is among these."""
+    """Selects the completions of one application that have at least one of these parties."""
 
     application_id: str
     parties: tuple[Party, ...]
 
     def admits(self, completion: Completion) -> bool:
-        """Whether a subscriber is shown it."""
+        """Whether a subscriber gets it."""
         return completion.application_id == self.application_id and any(
             party in self.parties for party in completion.parties
         )
 
     def narrowed(self, page: CompletionPage) -> CompletionPage:
-        """As a subscriber is shown it: of the parties of each completion those that it subscribed for."""
+        """A subscriber's view: each completion has only those of its parties that the subscriber asked for."""
         completions = tuple(
             replace(each, parties=tuple(party for party in each.parties if party in self.parties))
             for each in page.completions
@@ -154,7 +155,7 @@ class CompletionFilter:
 
 
 def duration_text(duration_us: int) -> str:
-    """As protobuf writes durations in JSON, with 0, 3 or 6 digits: `604800s`, `1.500s`, `1.500001s`."""
+    """The JSON form of protobuf's durations, with 0, 3 or 6 digits: `604800s`, `1.500s`, `1.500001s`."""
     whole, rest = divmod(duration_us, MICROSECONDS_PER_S)
     if not rest:
         return f"{whole}s"

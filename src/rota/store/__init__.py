@@ -1,10 +1,10 @@
-"""What a node remembers across a restart: one store on SQLite, the default, or on PostgreSQL (protocol §8).
+"""The durable state of a node: one store on SQLite, the default, or on PostgreSQL (protocol §8).
 
 group_commit.py  start reading here: the `Store` of ports; syncpoints in, events out
-records.py       what each record changes, as SQL         reading.py    what is asked of a store, as SQL
+records.py       the changes of each record, as SQL       reading.py    the readings of a store, as SQL
 encoding.py      values and their bytes                   schema.py     migrations, which are in migrations/
-commands.py      what commands need remembered
-database.py      what both databases have in common       sqlite.py, postgres.py
+commands.py      submissions of commands and their completions
+database.py      the common part of both databases        sqlite.py, postgres.py
 """
 
 from rota.store.commands import DatabaseCommands

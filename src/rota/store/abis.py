@@ -1,4 +1,4 @@
-"""The ABIs that users stored, and their entries by what stands on the chain (`ports.AbiStore`)."""
+"""The ABIs that users stored, and their entries by selector or topic (`ports.AbiStore`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.ports import StoredAbi
 from rota.store.database import Door, Reading, Statement
 from rota.store.queries import Column, Kind, Table, selection
 
-# As many signatures as the same four bytes have in practice, and more.
+# More than the signatures that share four bytes in practice.
 ENTRIES_FOUND_MAX: Final = 64
 
 _TABLE: Final = Table(
@@ -31,27 +31,27 @@ class Abis:
         self._clock: Final = clock
 
     async def add(self, entries: Sequence[Entry]) -> bytes:
-        """Remember an ABI, and each of its entries; its hash."""
+        """Store an ABI and each of its entries. Returns its hash."""
         await self._door.write(adding(entries, self._clock()))
         return hash_of(entries)
 
     async def get(self, hash_: bytes) -> StoredAbi | None:
-        """The ABI of this hash."""
+        """The ABI with this hash; None if there is none."""
         found = await self._door.read(_abis(Statement("SELECT hash, abi FROM abis WHERE hash = ?", (hash_,))))
         return found[0] if found else None
 
     async def find(self, query: Query) -> tuple[StoredAbi, ...]:
-        """Those that are looked for, the latest first if no order is asked for."""
+        """The ABIs that match, the latest first if no order is given."""
         return await self._door.read(_abis(selection(_TABLE, "hash, abi", query)))
 
     async def entries(self, kind: str, key: bytes) -> tuple[Entry, ...]:
-        """What was ever stored of this kind: functions and errors by selector, events by topic."""
+        """The stored entries of this kind: functions and errors by selector, events by topic."""
         sql = "SELECT entry FROM abi_entries WHERE kind = ? AND key = ? ORDER BY hash LIMIT ?"
         return await self._door.read(_entries(Statement(sql, (kind, key, ENTRIES_FOUND_MAX))))
 
 
 def adding(entries: Sequence[Entry], now_ms: int) -> list[Statement]:
-    """What remembers an ABI; for whoever writes it together with something else."""
+    """The statements that store an ABI, to be written together with others."""
     written = msgspec.json.encode([definition_of(entry) for entry in entries])
     statements = [Statement(_ADD, (hash_of(entries), now_ms, written))]
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Which account an operator chose to pay for a contract (`ports.AccountBook`); nonces are the core's."""
+"""The operator's choice of the account that pays for a contract (`ports.AccountBook`); the core assigns nonces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class AccountChoices:
         self._write: Final = write
 
     async def choose(self, contract: ContractAddress, is_own: bool | None) -> None:
-        """Durable on return: the next run knows it too."""
+        """Store the choice, durable on return: the next run uses it too."""
         await self._write(Statement(_CHOOSE, (contract, None if is_own is None else int(is_own))))
 
 

@@ -1,7 +1,7 @@
-"""The private states that this node has, as users look for them (`ports.Archive`).
+"""The private states that this node has, as users query them (`ports.Archive`).
 
-What a state says is in its bytes, which only its domain can read. So states are read contract by contract, a page at a
-time, and whoever asks picks those that it wants.
+The contents of a state are in its bytes, which only its domain can read. So states are read contract by contract, a
+page at a time, and the caller selects from them.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ class Archive:
         return await self._read(_page(contract, status, after, limit))
 
     async def made_by(self, intent: IntentId) -> tuple[Leaf, ...]:
-        """What is known as made by a transaction."""
+        """The leaves that this node knows of a transaction."""
         return await self._read(_made_by(intent))
 
     async def with_leaves(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[ArchivedState, ...]:
-        """All that these made and this node has."""
+        """The states of these leaves that this node has."""
         return await self._read(_with_leaves(contract, leaves)) if leaves else ()
 
     async def by_hand(self, contract: ContractAddress) -> tuple[ArchivedState, ...]:
-        """What users gave to this node."""
+        """The states that users stored at this node."""
         return await self._read(_by_hand(contract))
 
     async def store_by_hand(self, contract: ContractAddress, state: State, now_ms: int) -> None:
-        """Have a state that no contract made."""
+        """Store a state that no contract made."""
         await self._write(Statement(_STORE_BY_HAND, (contract, state.id.leaf, now_ms, encode(state))))
 
     async def schemas_seen(self, schemas: Sequence[bytes], now_ms: int) -> Mapping[bytes, int]:
-        """Since when each schema is known; those that were not are from now on."""
+        """When each schema was first seen; for new ones this is `now_ms`, and is stored."""
         known = await self._read(_schemas())
         missing = [schema for schema in schemas if schema not in known]
         if missing:
@@ -95,7 +95,7 @@ def _archived(contract: ContractAddress, query: Statement) -> Reading[tuple[Arch
 
 
 def _spenders(contract: ContractAddress, heights: Sequence[int]) -> Reading[dict[StateId, IntentId]]:
-    """Which transaction spent what, in these blocks."""
+    """The transaction that spent each state that was spent in these blocks."""
     spenders: dict[StateId, IntentId] = {}
     for start in range(0, len(heights), PARAMETERS_MAX):
         some: tuple[Value, ...] = tuple(heights[start : start + PARAMETERS_MAX])
@@ -108,7 +108,7 @@ def _spenders(contract: ContractAddress, heights: Sequence[int]) -> Reading[dict
 
 
 def _made_by(intent: IntentId) -> Reading[tuple[Leaf, ...]]:
-    """On the chain, or as this node has permitted or given it to its user."""
+    """The leaves on the chain, and those that this node has permitted or returned to its user."""
     rows: Any = yield Statement(_LEAVES, (intent,))
     leaves = [Leaf(leaf) for (leaf,) in rows]
     rows = yield Statement("SELECT permission, issued FROM intents WHERE id = ?", (intent,))
@@ -134,14 +134,14 @@ def _schemas() -> Reading[dict[bytes, int]]:
 
 _COMMITTED: Final = f"'{LedgerStatus.COMMITTED.value}'"
 
-# A state that is committed knows its place in its block, and so who made it.
+# A committed state has its height and place, and so the outcome that made it.
 _STATES: Final = """
 SELECT state, created_at_ms, (
     SELECT intent FROM outcomes WHERE outcomes.height = states.committed_at AND outcomes.place = states.place),
     committed_at, spent_at, nullifier
 FROM states WHERE state IS NOT NULL AND contract = ?"""
 
-# An assembly that was given up: its intent has ended, or the chain has another version of it.
+# A state of an abandoned assembly: its intent has ended, or the chain has another version of it.
 _GIVEN_UP: Final = f"""committed_at IS NULL AND EXISTS (
     SELECT 1 FROM receipts_due WHERE receipts_due.contract = states.contract AND receipts_due.leaf = states.leaf AND (
         EXISTS (SELECT 1 FROM intents WHERE intents.id = receipts_due.intent AND intents.receipt IS NOT NULL)

@@ -1,9 +1,9 @@
-"""What commands need remembered, as SQL: in flight, accepted, completed, pruned (`ports.CommandStore`).
+"""The stored state of commands, as SQL: in flight, accepted, completed, pruned (`ports.CommandStore`).
 
 Theory of operation. Writes go through the node's group commit: a submission costs no commit of its own where others are
 under way. All statements of one write are in one database transaction, and each may be carried out twice: a write that
-was reported as failed and had happened is written again in the same words. A change is looked up by its primary key, so
-that it costs the same whether a thousand changes are remembered or a million.
+was reported as failed although it had happened is written again by the same statements. A change is looked up by its
+primary key, so that it costs the same whether a thousand changes are stored or a million.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ CHANGES_READ_MAX: Final = 500
 
 
 class GroupCommit(Protocol):
-    """The node's store, as far as it is needed here."""
+    """The part of the node's store that is used here."""
 
     async def write(self, statements: Sequence[Statement]) -> None:
-        """Durable on return, with whatever else was waiting. `Unavailable` when it is not, or may not be."""
+        """Durable on return, with all other waiting writes. `Unavailable` when it is not, or may not be."""
         ...
 
     async def read(self, reading: Reading[Answer]) -> Answer:
-        """The reading's answer. `Unavailable` when the database is away."""
+        """The reading's answer. `Unavailable` when the database does not respond."""
         ...
 
     def final_height(self) -> Reading[int]:
@@ -63,15 +63,15 @@ class DatabaseCommands:
         self._store: Final = store
 
     async def restore(self) -> tuple[Stream, tuple[InFlight, ...]]:
-        """What a new life finds."""
+        """The stream and the submissions in flight, for a new run."""
         return await self._store.read(_restored())
 
     async def write_in_flight(self, submission: InFlight) -> None:
-        """Insert it if its change is absent."""
+        """Store a submission in flight, unless its change has one already."""
         await self._store.write((_insertion(submission),))
 
     async def remove_in_flight(self, submission: InFlight) -> None:
-        """Nothing came of it."""
+        """Remove a submission that was not accepted."""
         await self._store.write((_removal(submission),))
 
     async def latest_acceptances(self, changes: Sequence[ChangeId]) -> dict[ChangeId, Acceptance]:
@@ -83,7 +83,7 @@ class DatabaseCommands:
         await self._store.write(tuple(_statements_of(closings)))
 
     async def completions(self, wanted: CompletionFilter, after: int, end: int, limit: int) -> CompletionPage:
-        """Those of this application after an offset, up to an end that is durable; how far they were read, too."""
+        """The matching completions after an offset, up to a durable end, and the checkpoint that was reached."""
         assert 0 < limit <= COMPLETIONS_READ_MAX, f"limit: must be 1 to {COMPLETIONS_READ_MAX}, not {limit}"
         return await self._store.read(_completions(wanted, after, end, limit))
 
@@ -104,13 +104,13 @@ class DatabaseCommands:
         return tuple(found[:limit])
 
     async def pruning_point(self, offset: int, horizon_us: int) -> tuple[int, int]:
-        """When the completion at this offset was published, and the latest that was before the horizon."""
+        """The publication time of the completion at this offset, and the latest offset published before the horizon."""
         return await self._store.read(_pruning_point(offset, horizon_us))
 
     async def prune(self, offset: int, published_at_us: int) -> None:
-        """Forget completions and acceptances before this offset, and note that.
+        """Delete completions and acceptances before this offset, and note the offset.
 
-        The completion at the offset is not told any more, and stays: a duplicate is compared with its transaction.
+        The completion at the offset is no longer returned, but stays: a duplicate is compared with its transaction.
         """
         await self._store.write(
             (
@@ -125,7 +125,7 @@ class DatabaseCommands:
 
 
 def _removal(submission: InFlight) -> Statement:
-    """Only this very submission: the key says which."""
+    """Remove this very submission, which its key identifies."""
     return Statement(_REMOVE_IN_FLIGHT, (submission.change, submission.key), submission.change)
 
 
@@ -135,7 +135,7 @@ def _insertion(submission: InFlight) -> Statement:
 
 
 def _completion_row(closing: Closing) -> tuple[Value, ...]:
-    """A completion that opens its submission again is corrected by the one that follows, and by nothing else."""
+    """The row of a completion. One that opens its submission again is corrected only by the one that follows."""
     submission, completion = closing.submission, closing.completion
     return (
         completion.offset,
@@ -253,7 +253,7 @@ SELECT completions.application_id, completions.change_id, completions.submission
     completions.completion_offset, completions.published_at_us, completions.completion
 FROM completions"""
 
-# The list of what no longer holds is short, so that it comes first. An id in another contract is nobody's of ours.
+# The list of receipts that no longer hold is short, so it comes first. The same id in another contract is not ours.
 _WITHDRAWN: Final = f"""{_COMPLETED} JOIN receipts_undone ON completions.transaction_id = receipts_undone.intent
 WHERE completions.has_succeeded = 1 AND completions.is_corrected = 0 AND (
     receipts_undone.contract = '{BASE_LEDGER}' OR EXISTS (
@@ -261,7 +261,7 @@ WHERE completions.has_succeeded = 1 AND completions.is_corrected = 0 AND (
         WHERE intents.id = receipts_undone.intent AND intents.contract = receipts_undone.contract))
 ORDER BY completions.completion_offset LIMIT ?"""
 
-# It is not listed any more: the public transaction has ended again, and not as was published.
+# For a public transaction that has ended again, with another outcome than was published, and is not listed any more.
 _FAILED_AFTER_ALL: Final = f"""{_COMPLETED}
 JOIN public_transactions ON public_transactions.id = completions.transaction_id
 WHERE completions.has_succeeded = 1 AND completions.is_corrected = 0
@@ -283,7 +283,7 @@ SELECT completion_offset FROM completions WHERE published_at_us < ? ORDER BY com
 
 
 class _Period(msgspec.Struct, omit_defaults=True):
-    # As databases of earlier versions have it.
+    # Written by earlier versions.
     duration_ms: int | None = None
     offset: int | None = None
     duration_us: int | None = None
@@ -298,7 +298,7 @@ class _Submission(msgspec.Struct):
     effective: _Period
     transaction: bytes
     submitted_at_us: int = 0
-    # As databases of earlier versions have it.
+    # Written by earlier versions.
     submitted_at_ms: int = 0
 
 
@@ -358,7 +358,7 @@ def _kept_completion(completion: Completion) -> _Completion:
 def _contradicted(
     application_id: bytes, change: bytes, key: str, submitted_at_us: int, offset: int, at_us: int, content: bytes
 ) -> Contradicted:
-    """With its submission as it was, but for the transaction's bytes: it was handed over long ago."""
+    """A contradicted completion with its submission, but without the transaction's bytes: it was submitted long ago."""
     completion = _completion(decode_text(application_id) or "", offset, at_us, content)
     period = completion.period
     named = (completion.application_id, completion.command_id, completion.parties, completion.submission_id)

@@ -1,9 +1,9 @@
 """Commitments of proved contracts, by leaf, and their order on the chain (`ports.CommitmentStore`).
 
-A leaf binds its commitments, so that these are written once, before the index has the block that they came with, and
-never taken back. A leaf without a row commits to nothing: it voids its intent, or withdraws all that it spends. The
-index's own outcomes say which leaves are on the chain and in which order; where it was cut, the table of
-reorganisations says.
+A leaf binds its commitments, so these are written once, before the index has their block, and never taken back. A leaf
+without a row commits to nothing: it voids its intent, or withdraws all that it spends. The index's own outcomes
+determine which leaves are on the chain and in which order; the table of reorganisations determines where the chain was
+cut.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Commitments:
         self._door: Final = door
 
     async def keep(self, commitments: Sequence[LeafCommitments]) -> None:
-        """Have these for good."""
+        """Store these; existing ones stay."""
         if commitments:
             await self._door.write(
                 [Statement(_KEEP, (each.contract, each.leaf, b"".join(each.words)), each.leaf) for each in commitments]
@@ -37,7 +37,7 @@ class Commitments:
     async def page(
         self, contract: ContractAddress, after: OutcomePlace, since: int, limit: int = COMMITMENTS_A_PAGE
     ) -> CommitmentPage:
-        """What was committed behind this place, for whoever knows of all reorganisations up to `since`."""
+        """The commitments behind this place, for a reader that has all reorganisations up to `since`."""
         return await self._door.read(self._page(contract, after, since, limit))
 
     def _page(self, contract: ContractAddress, after: OutcomePlace, since: int, limit: int) -> Reading[CommitmentPage]:

@@ -1,7 +1,7 @@
-"""What both databases have in common: statements, readings, and the three ways in which a transaction goes wrong.
+"""The common part of both databases: statements, readings, and the three ways in which a transaction fails.
 
-A reading is a generator that yields queries and is sent their rows, so that one and the same text serves a
-database that blocks a thread and one that is awaited. All its queries see one moment of the database.
+A reading is a generator that yields queries and is sent their rows, so that the same code works with a database that
+blocks a thread and with one that is awaited. All its queries see one moment of the database.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 from rota.model.types import BlockHash
 from rota.ports import StoredChain, Unavailable
 
-# A column's value: both drivers give and take these.
+# The value of a column: both drivers take and return these types.
 Value: TypeAlias = int | str | bytes | None
 Row: TypeAlias = Sequence[Value]
 
@@ -22,9 +22,9 @@ Answer = TypeVar("Answer")
 
 
 class Statement(NamedTuple):
-    """One statement with its parameters, for which question marks stand.
+    """One statement with the parameters of its question marks.
 
-    One with a key reads and changes nothing but the rows of that key, and may change places with those of others.
+    A statement with a key reads and changes only the rows of that key, and may change places with those of other keys.
     """
 
     sql: str
@@ -32,95 +32,101 @@ class Statement(NamedTuple):
     key: bytes | None = None
 
 
-# The rows have as many columns as the query names, of the types that the schema gives them: only the reader
-# of a query can know which, so that rows are not typed any further here.
+# The rows have as many columns as the query names, of the types in the schema: only the code that reads a query can
+# know which, so rows are not typed any further here.
 Reading: TypeAlias = Generator[Statement, list[tuple[object, ...]], Answer]
 
 
 class Read(Protocol):
-    """How a part of a store asks its database."""
+    """Reads from the database for one part of a store."""
 
     async def __call__(self, reading: Reading[Answer]) -> Answer:
-        """The reading's answer. `Unavailable` when the database is away."""
+        """The reading's answer. `Unavailable` when the database does not respond."""
         ...
 
 
 class Write(Protocol):
-    """How a part of a store writes what no syncpoint has to wait for."""
+    """Writes for one part of a store; no syncpoint has to wait for these writes."""
 
     async def __call__(self, *statements: Statement) -> None:
-        """One transaction, durable on return. `Unavailable` when it was not taken, `WriteInDoubt` when it may be."""
+        """Write one transaction, durable on return.
+
+        `Unavailable` when it failed, `WriteInDoubt` when that is unknown.
+        """
         ...
 
 
 class Refused(Exception):
-    """This database is not for this programme or not for this node: somebody has to do something about it."""
+    """This database is not for this program or not for this node; an operator must act."""
 
 
 class FenceBroken(Refused):
-    """The database is not as this process left it. The process ends: what it remembers is no longer true."""
+    """Another process changed the database. This process ends, because its state in memory is no longer true."""
 
 
 class LeaseLost(Refused):
-    """The server has not answered for as long as a lease lasts: another process may have the database. The run ends."""
+    """The server has not answered for the length of a lease: another process may have the database. The run ends."""
 
 
 class DatabaseBroken(Refused):
-    """The database reports an I/O error or corruption. The run ends: only a new one may find it whole."""
+    """The database reports an I/O error or corruption. The run ends: only a new one can find it intact."""
 
 
 class NotWritten(Exception):
-    """The database rejects a transaction for its contents; nothing of it is written. The database is well."""
+    """The database rejects a transaction for its contents; nothing of it is written. The database works."""
 
 
 class ReadingTooSlow(Unavailable):
-    """A caller's reading took longer than it may. The database is well."""
+    """A caller's reading exceeded its time limit. The database works."""
 
 
 class OutcomeUnknown(Exception):
-    """A commit was given and not answered, and the database cannot be looked at: it may have happened."""
+    """A commit was sent and not answered, and the database cannot be examined: the commit may have happened."""
 
 
 class Database(Protocol):
     """A database of one node. Only one process at a time has it open."""
 
     async def open(self) -> None:
-        """Open it and bring its schema up to date. `Refused` when it is not for us, `Unavailable` when it is away."""
+        """Open it and migrate its schema.
+
+        `Refused` when it belongs to another, `Unavailable` when it does not respond.
+        """
         ...
 
     async def keep(self) -> None:
-        """Keep it from other processes, until cancelled. `Refused` when another one has it, or may have it."""
+        """Keep other processes out until cancelled. `Refused` when another one has the database, or may have it."""
         ...
 
     async def write(self, statements: Sequence[Statement], written: int) -> None:
-        """One transaction, durable on return, that also notes its number. With a number that is there, nothing happens.
+        """Write one transaction and its number, durable on return. Does nothing when the number is there already.
 
-        `Unavailable` when the database is away, full or read-only: nothing was written. `OutcomeUnknown` when that is
-        not known: the same number can be given again. `NotWritten`, `FenceBroken` or `DatabaseBroken`.
+        `Unavailable` when the database does not respond, is full or read-only: nothing was written. `OutcomeUnknown`
+        when that is not known: the same number can be given again. `NotWritten`, `FenceBroken` or `DatabaseBroken`.
         """
         ...
 
     async def read(self, reading: Reading[Answer]) -> Answer:
         """The reading's answer, as of a moment at which no commit is in doubt.
 
-        `Unavailable` when the database is away, `Unanswerable` when it refuses the question, or `FenceBroken`.
+        `Unavailable` when the database does not respond, `Unanswerable` when it refuses the question, or `FenceBroken`.
         """
         ...
 
     async def close(self) -> None:
-        """Give it back."""
+        """Release the database."""
         ...
 
 
 class Door(Protocol):
-    """How the module of a few tables gets at the database: what it writes shares a commit with all that waits."""
+    """Access to the database for the module of a few tables; its writes share a commit with all others that wait."""
 
     async def write(self, statements: Sequence[Statement]) -> None:
-        """Durable on return. `Unavailable` when it is not, `WriteInDoubt` when it may be."""
+        """Durable on return. `Unavailable` when nothing was written, `WriteInDoubt` when that is not known."""
         ...
 
     async def read(self, reading: Reading[Answer]) -> Answer:
-        """The reading's answer. `Unavailable` when the database is away."""
+        """The reading's answer. `Unavailable` when the database does not respond."""
         ...
 
 
@@ -137,12 +143,12 @@ def independent(sql: str, row: tuple[int, ...] = ()) -> str:
 
 
 def independents() -> tuple[str, ...]:
-    """All that were declared."""
+    """The texts of all statements that were declared independent."""
     return tuple(_ROWS)
 
 
 def row_of(sql: str) -> tuple[int, ...] | None:
-    """The parameters that identify the row that an independent statement writes; nothing for any other statement."""
+    """The parameters that identify the row that an independent statement writes; None for any other statement."""
     return _ROWS.get(sql)
 
 
@@ -151,20 +157,20 @@ FENCE = Statement("SELECT written, life FROM node")
 
 
 def claiming(life: int) -> Statement:
-    """From now on the process of this life has the database."""
+    """Give the database to the process with this life number."""
     return Statement("UPDATE node SET life = ?", (life,))
 
 
 def later_life(latest: int) -> int:
-    """A number for this process: greater than the latest, and another one than any that a failover took back."""
+    """A life number for this process: greater than the latest, and never one that a failover took back."""
     return max(latest + 1, time.time_ns() // 1_000)
 
 
 @dataclass(slots=True)
 class Fence:
-    """What this process left in the database: whose it is, and the number of its last transaction.
+    """The state in which this process left the database: its life number, and the number of its last transaction.
 
-    `in_doubt` is the number of a commit that was given and not answered.
+    `in_doubt` is the number of a commit that was sent and not answered.
     """
 
     life: int = 0
@@ -172,31 +178,34 @@ class Fence:
     in_doubt: int | None = None
 
     def noting(self, written: int) -> Statement:
-        """The first statement of a transaction: it changes one row, or the database is not as we left it."""
+        """The first statement of a transaction: it changes one row, unless another process changed the database."""
         sql = "UPDATE node SET written = ? WHERE written = ? AND life = ?"
         return Statement(sql, (written, self.acknowledged, self.life))
 
     def acknowledge(self, written: int) -> None:
-        """This number is in the database."""
+        """Note that the transaction with this number is in the database."""
         self.acknowledged, self.in_doubt = written, None
 
     def has(self, written: int) -> bool:
-        """The transaction with this number is in the database."""
+        """Whether the transaction with this number is known to be in the database."""
         return self.in_doubt is None and written <= self.acknowledged
 
     def settle(self, written: int, life: int) -> None:
-        """What a new session finds while no other can write; a commit that was in doubt is decided by it."""
+        """Compare with the state that a new session finds while no other can write; this decides a commit in doubt."""
         if life != self.life or written not in (self.acknowledged, self.in_doubt):
             raise self.broken(written, life)
         self.acknowledge(written)
 
     def judge(self, written: int, life: int, least: int) -> None:
-        """What a session that reads finds. `least` was acknowledged when it asked; the writer may have gone on."""
+        """Check the state that a reading session finds.
+
+        `least` was acknowledged when it asked; later writes may follow.
+        """
         if life != self.life or written < least:
             raise self.broken(written, life)
 
     def broken(self, written: int, life: int) -> FenceBroken:
-        """What was found, and what to do."""
+        """The error for the state that was found, with advice for the operator."""
         if life > self.life:
             return FenceBroken(
                 "another process of this node has opened the database since: its life is "
@@ -212,9 +221,9 @@ class Fence:
 
 
 def in_runs(statements: Iterable[Statement]) -> list[tuple[str, list[tuple[Value, ...]]]]:
-    """Statements of the same text together, as one each: databases do many in one go.
+    """Group statements of the same text: databases execute many in one call.
 
-    A statement joins the latest run of its text, unless something that it must not overtake stands behind that.
+    A statement joins the latest run of its text, unless a statement that it must not overtake stands behind that.
     """
     runs: list[tuple[str, list[tuple[Value, ...]]]] = []
     latest_of_text: dict[str, int] = {}
@@ -244,7 +253,7 @@ def known_chain() -> Reading[StoredChain]:
 
 
 def last_written() -> Reading[int]:
-    """The number of the latest transaction."""
+    """The number of the latest transaction in the database."""
     rows = yield WRITTEN
     (written,) = rows[0]
     assert isinstance(written, int), "the schema says so"

@@ -1,7 +1,7 @@
 """Values and their bytes in the database: MessagePack, a class by the names of its fields.
 
-Names make a stored value readable by a later version: a field that was added since has its default, one that
-is gone is passed over. A field that is renamed or changes its meaning needs a migration, and so does any change
+Names make a stored value readable by a later version: a field that was added since has its default, one that was
+removed is ignored. A field that is renamed or changes its meaning needs a migration, and so does any change
 of a named tuple, which is stored by the order of its items.
 """
 
@@ -31,7 +31,7 @@ from rota.wire.messages import PreparedTransaction
 
 
 class _OldPermission(NamedTuple):
-    """A permission as it was before the contents were stored with the signature."""
+    """A permission as stored before the contents were stored with the signature."""
 
     number: DelegationNumber
     delegate: NodeName
@@ -62,7 +62,7 @@ _decode_old_permission: Final = msgspec.msgpack.Decoder(_OldPermission).decode
 
 
 def decode_permission(content: bytes) -> Permission:
-    """A permission, also one that an older release wrote."""
+    """Decode a permission, also one that an older release wrote."""
     try:
         return _decode_permission(content)
     except msgspec.ValidationError:
@@ -71,29 +71,29 @@ def decode_permission(content: bytes) -> Permission:
 
 
 def encode_text(text: str) -> bytes:
-    """A text in the bytes of UTF-8; half a surrogate pair, which has none, becomes a question mark."""
+    """The text in UTF-8; half a surrogate pair, which UTF-8 lacks, becomes a question mark."""
     return text.encode("utf-8", "replace")
 
 
 def decode_text(content: bytes | None) -> str | None:
-    """The text again, if there is one."""
+    """Decode a text, if there is one."""
     return None if content is None else content.decode("utf-8")
 
 
 _Ending = tuple[str, str]
 _decode_ending: Final = msgspec.msgpack.Decoder(_Ending).decode
-# How a pair begins in MessagePack. No text in UTF-8 begins like that.
+# The first byte of a pair in MessagePack. No text in UTF-8 begins with it.
 _PAIR: Final = b"\x92"
 
 
 def encode_ending(reason: str, code: str) -> bytes:
-    """Why an intent ends: a text, and for programs a code. Without a code the text alone, as older releases did."""
+    """Why an intent ends: a text, and a code for programs. Without a code the text alone, as in older releases."""
     readable = encode_text(reason)
     return encode((readable.decode("utf-8"), code)) if code else readable
 
 
 def decode_ending(content: bytes | None) -> tuple[str | None, str]:
-    """The reason and the code of an intent that ends; nothing of one that does not."""
+    """The reason and the code of an intent that ends; None and an empty code of one that does not."""
     if content is not None and content.startswith(_PAIR):
         reason, code = _decode_ending(content)
         return reason, code

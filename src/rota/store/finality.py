@@ -1,18 +1,18 @@
 """Receipts that no longer hold, as SQL: the chain took back blocks that were final.
 
-Theory of operation. The record `FinalityBroken` names what those blocks committed, and is written in one transaction
-with the blocks that take their place. An intent of this node among them gets a receipt with the code
-`FINALITY_BROKEN` in its row. Where the chain has the intent again, its word counts before that receipt, as always
-(`store.reading`). The receipt of a deployment or of a voided intent stands in the row itself: it is kept aside and
-put back when a block has it again.
+Theory of operation. The record `FinalityBroken` names the commits of those blocks, and is written in one transaction
+with the blocks that replace them. An intent of this node among them gets a receipt with the code
+`FINALITY_BROKEN` in its row. Where the chain has the intent again, the chain takes precedence over that receipt, as
+always (`store.reading`). The receipt of a deployment or of a voided intent is stored in the row itself: it is kept
+aside and restored when a block has it again.
 
-What is marked is listed in `receipts_undone` until a block has it again. The order of receipts (`store.listening`)
-gives it a new number, so that listeners are told, and another one when its commit is final again. An operator
-acknowledges what does not return.
+Marked receipts are listed in `receipts_undone` until a block has their commit again. The order of receipts
+(`store.listening`) gives such a receipt a new number, so that listeners receive it, and another one when its commit is
+final again. An operator acknowledges those that do not return.
 
-A receipt may be on its way to the disk when its block goes: of a deployment, or of an intent that a transition voided.
-So what ended an intent without a receipt is noted in `endings_lost`, and a receipt that is written later and rests on
-it is marked at once (`marking_late`).
+A receipt of a deployment, or of an intent that a transition voided, may be about to be written when its block is taken
+back. So the ending of an intent without a receipt is noted in `endings_lost`, and a receipt that is written later and
+rests on it is marked at once (`marking_late`).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from rota.store.encoding import encode
 
 
 def broken_receipt(undone: UndoneCommit) -> Receipt:
-    """What users are told in the place of the receipt that they had."""
+    """The receipt that users get in place of the one that no longer holds."""
     return Receipt(undone.intent, Outcome.REVERTED, FINALITY_BROKEN_REASON, undone.leaf, code=FINALITY_BROKEN)
 
 
 def marking(record: FinalityBroken, now_ms: int) -> Iterator[Statement]:
-    """Before the blocks go: these receipts no longer hold."""
+    """Mark the receipts of these commits as no longer valid; executed before the blocks are removed."""
     for each in record.undone:
         height, contract, intent, leaf = each
         if contract == NO_CONTRACT:
@@ -58,22 +58,22 @@ def marking(record: FinalityBroken, now_ms: int) -> Iterator[Statement]:
 
 
 def reopening_public(condition: str, parameters: tuple[Value, ...], now_ms: int) -> Iterator[Statement]:
-    """These public transactions have ended no longer: they are marked, and open again from now on."""
+    """Mark these public transactions, whose ending no longer holds, and open them again."""
     marked = (BASE_LEDGER, b"", now_ms, *parameters)
     yield Statement(_PUBLIC_UNDONE.format(condition=condition), marked)
     yield Statement(_PUBLIC_REOPENED.format(condition=condition), parameters)
 
 
 def public_ended(intent: IntentId) -> Statement:
-    """A public transaction has ended, perhaps again: its receipt holds."""
+    """A public transaction has ended, perhaps again: its receipt holds, so it is no longer listed."""
     return Statement(_PUBLIC_ENDED, (intent,), intent)
 
 
 def marking_late(contract: ContractAddress, receipt: Receipt, now_ms: int) -> Iterator[Statement]:
-    """Behind a receipt: the block that it rests on may have gone while it was on its way.
+    """After writing a receipt: mark it if the block that it rests on was taken back in the meantime.
 
-    A deployment that was confirmed rests on its block. An intent that was reverted rests on what voided it, as long as
-    its party's leaves can still be committed; afterwards it is reverted whatever the chain does.
+    A confirmed deployment rests on its block. A reverted intent rests on the transition that voided it, as long as its
+    party's leaves can still be committed; afterwards it is reverted whatever the chain does.
     """
     intent = receipt.intent
     if contract == NO_CONTRACT and receipt.outcome is not Outcome.CONFIRMED:
@@ -88,36 +88,36 @@ def marking_late(contract: ContractAddress, receipt: Receipt, now_ms: int) -> It
 
 
 def returning() -> Iterator[Statement]:
-    """Behind the blocks that came: what they have again is no longer listed."""
+    """After adding blocks: remove receipts from the list whose commits the chain has again."""
     for listed in _LISTS:
         yield Statement(_RETURNED.format(listed=listed))
 
 
 def deployment_returned(intent: IntentId) -> Iterator[Statement]:
-    """The chain has the contract of this deployment again."""
+    """Remove a deployment from the list: the chain has its contract again."""
     for listed in _LISTS:
         yield Statement(f"DELETE FROM {listed} WHERE intent = ? AND contract = ?", (intent, NO_CONTRACT), intent)
 
 
 def restoring(contract: ContractAddress, intent: IntentId) -> Iterator[Statement]:
-    """The deployment, or what voids the intent, is on the chain: a receipt that was kept aside holds again.
+    """Restore a receipt that was kept aside: the deployment, or the voiding of the intent, is on the chain.
 
-    An id is unique within its contract only: anybody can use it in another one.
+    An id is unique within its contract only: any account can use it in another one.
     """
     yield Statement(_RESTORED_DUE, (intent, contract), intent)
     yield Statement(_RESTORE, (intent, contract), intent)
 
 
 def unacknowledged() -> Reading[int]:
-    """How many receipts no longer hold that no operator has acknowledged."""
+    """How many receipts no longer hold and have not been acknowledged by an operator."""
     rows: Any = yield Statement("SELECT COUNT(*) FROM receipts_undone WHERE is_acknowledged = 0")
     return int(rows[0][0])
 
 
 def may_return(intent: IntentId, final_time_s: int) -> Reading[bool]:
-    """Not a private transaction of which every leaf that its party signed has expired in final time.
+    """Whether the chain may still commit it: not once all leaves that its party signed have expired in final time.
 
-    What else there is, deployments and public transactions, may return at any time.
+    That holds for private transactions; deployments and public transactions may return at any time.
     """
     rows: Any = yield Statement(_CANNOT_RETURN, (intent, NO_CONTRACT, final_time_s))
     return not rows
@@ -128,7 +128,7 @@ ACKNOWLEDGE: Final = Statement("UPDATE receipts_undone SET is_acknowledged = 1 W
 
 _INTO: Final = "INSERT INTO receipts_undone (intent, contract, leaf, height, undone_at_ms, is_told, is_acknowledged)"
 
-# Of an intent of this node: its commit by a leaf of its party, or, when it had ended by that, what used its id.
+# Of an intent of this node: its commit by a leaf of its party, or, if it had ended by another use of its id, that use.
 _OWN_UNDONE: Final = f"""{_INTO}
 SELECT id, contract, ?, ?, ?, 0, 0 FROM intents WHERE id = ? AND contract = ?
 AND (settled_at = ? OR (receipt IS NOT NULL AND (voided_at = ? OR used_at = ?)))
@@ -161,7 +161,7 @@ _OTHERS_UNDONE: Final = f"""{_INTO}
 SELECT intent, contract, leaf, ?, ?, 0, 0 FROM receipts WHERE intent = ? AND contract = ? AND leaf = ?
 ON CONFLICT (intent, contract) DO NOTHING"""
 
-# They follow the chain by themselves: one may be final of which this index does not know that it is.
+# Public transactions follow the chain by themselves: one may be final before this index knows it.
 _PUBLIC_UNDONE: Final = f"""{_INTO}
 SELECT id, ?, ?, COALESCE(height, 0), ?, 0, 0 FROM public_transactions WHERE {{condition}}
 ON CONFLICT (intent, contract) DO NOTHING"""

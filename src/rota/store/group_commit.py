@@ -2,14 +2,14 @@
 
 Theory of operation. An order of the core is turned into SQL when it is given, and waits with the writes of all features
 in one queue (`write_queue.py`), which repeats it until it is done. Nothing is read while it is in doubt whether a
-commit has happened. What ends the run is passed to `failed`.
+commit has happened. An error that ends the run is passed to `failed`.
 
-Beside the database, `mark` keeps the number of a transaction that it acknowledged. A start that finds a smaller number
-has an old copy before it: public transactions that have not ended there are set aside, in the first transaction of the
-new life.
+Beside the database, `mark` keeps the number of an acknowledged transaction. If a start finds a smaller number in the
+database, that is an old copy: public transactions that have not ended there are set aside, in the first transaction
+of the new run.
 
-Questions are answered by another task, all that wait in one go, after whatever was durable when they were asked. A
-question about intents is kept until it can be answered. The others are asked again by whoever asked them.
+Another task answers questions, all waiting ones in one go, from everything that was durable when they were asked. A
+question about intents is kept until it can be answered. The others are dropped, and their callers ask again.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ Question = LookUpIntents | LoadContract | FindStates | RecallDeliveries | Recall
 
 
 def wall_clock_ms() -> int:
-    """What users are told as the time of acceptance; nothing is decided by it."""
+    """The time of acceptance that users see; nothing is decided by it."""
     return time.time_ns() // 1_000_000
 
 
 class DatabaseStore:
-    """What one node remembers, in one database."""
+    """The stored state of one node, in one database."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class DatabaseStore:
         self._keeping: asyncio.Task[None] | None = None
         self._is_closing = False
         self._broken: Refused | None = None
-        # Told of an error that ends the store, and with it the process.
+        # Called with an error that ends the store, and with it the process.
         self.failed: Callable[[BaseException], None] = lambda _: None
         self._wound_back = ""
         self._end_trouble = ""
@@ -150,10 +150,10 @@ class DatabaseStore:
         self.carried: Final = CarriedTransitions(self, clock)
         self.quarantine: Final = Quarantine(self)
 
-    # Life.
+    # Start and end.
 
     async def start(self) -> None:
-        """Open the database. `Refused` when it is not for this node, `Unavailable` when it is away."""
+        """Open the database. `Refused` when it does not belong to this node, `Unavailable` when it does not respond."""
         kept = await self._kept.read()
         await self._database.open()
         if self._keeping is None:
@@ -177,7 +177,7 @@ class DatabaseStore:
             task.add_done_callback(self._tell_of_end)
 
     async def close(self) -> None:
-        """Write what was ordered, and give the database back; questions that are open stay unanswered."""
+        """Write the pending orders and close the database; open questions stay unanswered."""
         self._is_closing = True
         self._writes.close()
         if self._looking is not None:
@@ -198,17 +198,17 @@ class DatabaseStore:
 
     @property
     def wound_back(self) -> str:
-        """Says that an older copy of the database was found at the start."""
+        """Why the database found at the start counts as an older copy; empty when it does not."""
         return self._wound_back
 
     @property
     def trouble(self) -> str:
-        """What keeps the latest write or answer from us, for an operator; empty when nothing does."""
+        """The reason why the latest write or answer fails, for an operator; empty when none does."""
         return self._end_trouble or self._writes.trouble or self._reading_trouble or self._kept.trouble
 
     @property
     def writes_failed(self) -> int:
-        """How many attempts to write came to nothing."""
+        """How many attempts to write have failed."""
         return self._writes.failed_count
 
     # The chain.
@@ -218,15 +218,15 @@ class DatabaseStore:
         return await self._read(known_chain())
 
     async def use_chain(self, confirmations: int, genesis: BlockHash | None) -> None:
-        """From now on this many confirmations make a block final; the next run finds both."""
+        """Set the number of confirmations that make a block final; the next run finds both values."""
         update = Statement("UPDATE node SET confirmations = ?, chain_genesis = ?", (confirmations, genesis))
         await self._write_alone(update)
         self._asking.confirmations = self._writing.confirmations = confirmations
 
-    # Contracts, and what a node starts with.
+    # Contracts, and the state that a node starts with.
 
     async def add_contract(self, known: KnownContract) -> None:
-        """From now on this node has this contract; the same one may be added again."""
+        """Add this contract to the node; the same one may be added again."""
         async with self._adding:
             await self._write_alone(add_contract(known), *group_of_contract(known, self._writing.clock()))
             self._note(known.contract)
@@ -239,15 +239,15 @@ class DatabaseStore:
         return await self._read(self._asking.contracts())
 
     async def contract(self, address: ContractAddress) -> KnownContract | None:
-        """One of them, with its genesis."""
+        """The contract with this address, with its genesis; None if the node does not have it."""
         return await self._read(self._asking.contract(address))
 
     async def contracts_with_work(self) -> tuple[ContractAddress, ...]:
-        """Those of which something is unfinished: a node begins with them and loads the others when asked."""
+        """The contracts with unfinished work: a node starts with them and loads the others on demand."""
         return await self._read(self._asking.contracts_with_work())
 
     async def restore(self, contracts: Sequence[ContractAddress]) -> StoredNode:
-        """What a new life of the node finds, and of its contracts these."""
+        """The state that a new run of the node starts with, including that of these contracts."""
         return await self._read(self._asking.node_of(contracts))
 
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
@@ -257,11 +257,11 @@ class DatabaseStore:
     async def states_since(
         self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE, *, on_chain: bool = False
     ) -> tuple[int, tuple[State, ...]]:
-        """States with their bytes that changed after `since`, spent or not, and up to which change that is."""
+        """States with their bytes that changed after `since`, spent or not, and the number of the last change."""
         return await self._read(self._asking.states_since(contract, since, limit, on_chain))
 
     async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
-        """The blocks of this range, both ends included, in which something became of a contract's transitions."""
+        """The heights of this range, both ends included, in which the index has an outcome of the contract."""
         return await self._read(self._asking.heights_with_outcomes(contract, first, last))
 
     async def make_up(self, blocks: Sequence[ChainBlock]) -> None:
@@ -278,17 +278,17 @@ class DatabaseStore:
     async def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int = 0
     ) -> tuple[Leaf, ...]:
-        """What was committed up to this height and of which this node holds no state; the earliest first."""
+        """The leaves committed up to height `last` of which this node holds no state, the earliest first."""
         return await self._read(self._asking.leaves_without_states(contract, last, limit, skip))
 
     async def unspent_states(
         self, contract: ContractAddress, after: StatePlace | None = None, limit: int = STATES_A_PAGE
     ) -> StatePage:
-        """The states of this contract that are on the chain and unspent, and that this node holds; some at a time."""
+        """A page of the states of this contract that are on the chain, unspent and held by this node."""
         return await self._read(self._asking.unspent_states(contract, after, limit))
 
     async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
-        """Those of these states that this node holds, also spent ones and such as are not on the chain."""
+        """Those of these states that this node holds, including spent ones and ones that are not on the chain."""
         return await self._read(self._asking.states(contract, ids))
 
     async def transitions_of(
@@ -299,17 +299,17 @@ class DatabaseStore:
         return tuple(transition for _, of_round in rounds for transition in of_round)
 
     async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
-        """What is unspent and held now and was not at the change `since`, and what no longer is."""
+        """The states that became unspent and held since change `since`, and those that are so no longer."""
         return await self._read(self._asking.state_changes(contract, since, limit))
 
-    # What users ask for.
+    # Requests of users.
 
     async def transaction(self, intent: IntentId) -> StoredTransaction | None:
-        """An intent of this node, and what became of it."""
+        """An intent of this node and its outcome."""
         return await self._read(self._asking.transaction(intent))
 
     async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
-        """The intents of this node, latest first; those that follow this one in that order."""
+        """The intents of this node, latest first, starting behind `after` in that order."""
         assert 0 < limit <= TRANSACTIONS_MAX, f"limit: must be 1 to {TRANSACTIONS_MAX}, not {limit}"
         return await self._read(self._asking.transactions(after, limit))
 
@@ -317,24 +317,24 @@ class DatabaseStore:
         """How many intents of this node have no final outcome."""
         return await self._read(self._asking.unfinished_count())
 
-    # Tables that the core knows nothing of: each has a module of its own, which says what is written and read.
+    # Tables that the core does not use: each has a module of its own, which defines its statements and readings.
 
     async def write(self, statements: Sequence[Statement]) -> None:
-        """Durable on return, in one transaction with whatever else is being written.
+        """Write the statements, durable on return, in one transaction with all other waiting writes.
 
-        `Unavailable` when it was not written, `WriteInDoubt` when that is not known.
+        `Unavailable` when nothing was written, `WriteInDoubt` when that is not known.
         """
         self._assert_at_work()
         await self._writes.write(statements)
 
     async def read(self, reading: Reading[Answer]) -> Answer:
-        """The reading's answer, all from one moment of the database. `Unavailable` when it is away."""
+        """The reading's answer, all from one moment of the database. `Unavailable` when it does not respond."""
         return await self._read(reading)
 
     # Orders.
 
     def perform(self, effect: StoreEffect) -> None:
-        """Begin to do this; what became of it is told as an event."""
+        """Begin this effect; its result follows as an event."""
         self._assert_at_work()
         match effect:
             case Persist():
@@ -350,7 +350,7 @@ class DatabaseStore:
                 self._has_questions.set()
 
     def _tell_of_end(self, task: asyncio.Task[None]) -> None:
-        """A task that ended by itself has met an error of our own, and somebody may wait for it: it is loud at once."""
+        """Report a failed task of the store at once: an error of our own, and callers may be waiting for the task."""
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
             if isinstance(problem, Refused):
@@ -362,14 +362,14 @@ class DatabaseStore:
             self.failed(problem)
 
     def _end(self, problem: Refused) -> None:
-        """Nothing is written or answered from now on, and the process ends."""
+        """Stop writing and answering, and end the process."""
         if self._broken is None:
             self._broken = problem
             self._end_trouble = f"the store has stopped: {problem}"
             self.failed(problem)
 
     def _assert_at_work(self) -> None:
-        """Whoever orders when a task has ended hears of it, and waits for nothing."""
+        """Raise the error of a task that has ended, so that no caller waits in vain."""
         assert self._tasks, "a store is started before it is used"
         if self._broken is not None:
             raise self._broken
@@ -378,7 +378,7 @@ class DatabaseStore:
                 task.result()
 
     def _order_write(self, order: Persist) -> None:
-        # Blocks of the same write may have rounds of a contract that comes with it.
+        # Blocks of the same write may have rounds of a contract that the write adds.
         for taken in (each for each in order.records if isinstance(each, ContractTaken)):
             self._note(taken.known.contract)
         write, contract = self._writing.statements, order.contract
@@ -416,7 +416,7 @@ class DatabaseStore:
                     self._tell(event)
 
     def _look_ups_with(self, question: Question) -> list[LookUpIntents]:
-        """This one and those right behind it, if it is about intents: one reading answers them all."""
+        """This question and those right behind it, if it is about intents: one reading answers them all."""
         found: list[LookUpIntents] = []
         if isinstance(question, LookUpIntents):
             found.append(question)
@@ -446,7 +446,7 @@ class DatabaseStore:
                 return [StatesFound(contract, peer, digest, transitions) for digest, transitions in rounds]
 
     async def _read(self, reading: Reading[Answer]) -> Answer:
-        """A node that only asks must notice, too, that its store is away."""
+        """Read, and note trouble: a node that only reads must also notice that its database does not respond."""
         try:
             answer = await self._database.read(reading)
         except (ReadingTooSlow, Unanswerable):
@@ -467,9 +467,9 @@ class DatabaseStore:
             self._looking = asyncio.create_task(self._look_until_it_answers())
 
     async def _look_until_it_answers(self) -> None:
-        """Nobody may ask a node that says that its store is away: then nobody would find out that it is back.
+        """Retry until the database responds: without requests nothing else would notice that it is back.
 
-        An empty transaction tells whether the database takes writes.
+        An empty transaction shows whether the database takes writes.
         """
         while (self._writes.trouble or self._reading_trouble) and not self._is_closing:
             await asyncio.sleep(LOOK_S)

@@ -1,4 +1,4 @@
-"""Privacy groups (`ports.Groups`): written with the intent or the contract that they come with, and looked for."""
+"""Privacy groups (`ports.Groups`): written with their intent or contract, and queried."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Groups:
         self._read: Final = read
 
     async def with_id(self, domain: str, group: bytes) -> StoredGroup | None:
-        """The group of this id."""
+        """The group with this id; None if there is none."""
         sql = f"SELECT {_SELECTED} FROM groups WHERE domain = ? AND id = ?"
         return await self._one(Statement(sql, (stored_text(domain), group)))
 
     async def with_contract(self, contract: ContractAddress) -> StoredGroup | None:
-        """The group whose contract this is."""
+        """The group of this contract; None if there is none."""
         return await self._one(Statement(f"SELECT {_SELECTED} FROM groups WHERE contract = ?", (contract,)))
 
     async def find(
         self, query: Query, member: Party | None = None, among: PartyNames | None = None
     ) -> tuple[StoredGroup, ...]:
-        """Those that are looked for, the oldest first if no other order is asked for; perhaps only those with a member,
-        and those of which one of these parties is a member.
+        """The groups that match, the oldest first unless the query has another order; with `member`, only those of that
+        member, and with `among`, only those of which one of these parties is a member.
         """
         also = [Statement("TRUE")]
         if member is not None:
@@ -59,12 +59,12 @@ def group_of_one_of(names: PartyNames, domain: str, group: str) -> Statement:
 
 
 def group_of_deployment(intent: Intent, now_ms: int) -> Iterator[Statement]:
-    """The group that an intent of no contract is to deploy, if it is one."""
+    """Store the group that an intent without a contract is to deploy, if it describes one."""
     yield from _statements(intent.payload, (now_ms, intent.id, None))
 
 
 def group_of_contract(known: KnownContract, now_ms: int) -> Iterator[Statement]:
-    """The group that a contract is, if it is one."""
+    """Store the group of a contract, if it has one."""
     yield from _statements(known.genesis, (now_ms, known.deployment, known.contract.address))
 
 
@@ -119,7 +119,7 @@ EXISTS (
     SELECT 1 FROM group_members AS own
     WHERE own.member = ? AND own.domain = groups.domain AND own.id = groups.id)"""
 
-# The one that was there first stays, and gets its contract.
+# The first group with an id stays, and gets its contract.
 _ADD: Final = """
 INSERT INTO groups (domain, id, name, created_at_ms, deployment, contract, genesis) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (domain, id) DO UPDATE SET contract = excluded.contract

@@ -1,7 +1,7 @@
-"""A look at a node's database from outside: nothing is locked, migrated or written, and the node may run meanwhile.
+"""Inspect a node's database from outside: nothing is locked, migrated or written, and the node may be running.
 
-For those who want to know what is wrong, whichever node or version of Rota the database belongs to. What does not
-answer is `Unavailable`, as everywhere.
+For diagnosis, whichever node or version of Rota the database belongs to. A database that does not respond raises
+`Unavailable`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STEPS_BETWEEN_LOOKS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """Which version of the schema a database has, whose it is, and its write number; none if nobody opened it."""
+    """The schema version of a database, its node and its write number; empty if no node has opened it."""
 
     version: int = 0
     node: str = ""
@@ -36,25 +36,25 @@ class Inspected:
 
     @property
     def versions_known(self) -> int:
-        """The latest version that this programme knows."""
+        """The latest version that this program knows."""
         return migrations()[-1].version
 
 
 @dataclass(frozen=True, slots=True)
 class ContractAccount:
-    """A contract of a node, what its operator chose for it, and the next nonce of the account that is its own."""
+    """A contract of a node, the operator's choice for it, and the next nonce of the account of its own."""
 
     contract: ContractAddress
     is_own: bool | None
     next_nonce: int
 
     def has_account(self, is_own_usual: bool) -> bool:
-        """Whether an account of its own pays for it, or has paid."""
+        """Whether an account of its own pays for it, or has paid before."""
         return self.next_nonce > 0 or (is_own_usual if self.is_own is None else self.is_own)
 
 
 def inspect_sqlite(path: Path) -> Inspected:
-    """What is in a SQLite file."""
+    """Inspect a SQLite file."""
     try:
         with closing(_opened(path)) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -70,7 +70,7 @@ def inspect_sqlite(path: Path) -> Inspected:
 
 
 def accounts_in_sqlite(path: Path) -> tuple[ContractAccount, ...]:
-    """The contracts in a SQLite file, with their accounts; none below version 30."""
+    """The contracts in a SQLite file, with their accounts; empty below version 30."""
     try:
         with closing(_opened(path)) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -80,7 +80,7 @@ def accounts_in_sqlite(path: Path) -> tuple[ContractAccount, ...]:
 
 
 def damage_of_sqlite(path: Path, limit_s: float) -> str | None:
-    """What is damaged in a SQLite file; empty when nothing is, none when so long was not enough to tell."""
+    """The damage of a SQLite file; empty when there is none, None when `limit_s` was too short to check."""
     deadline_s = time.monotonic() + limit_s
     try:
         with closing(_opened(path)) as connection:
@@ -96,7 +96,7 @@ def damage_of_sqlite(path: Path, limit_s: float) -> str | None:
 
 
 async def inspect_postgres(url: str, timeout_s: float) -> Inspected:
-    """What is in a PostgreSQL database."""
+    """Inspect a PostgreSQL database."""
     async with _connected(url, timeout_s) as connection:
         if await connection.fetchval("SELECT to_regclass('schema_version')") is None:
             return Inspected()
@@ -107,7 +107,7 @@ async def inspect_postgres(url: str, timeout_s: float) -> Inspected:
 
 
 async def accounts_in_postgres(url: str, timeout_s: float) -> tuple[ContractAccount, ...]:
-    """The contracts in a PostgreSQL database, with their accounts; none below version 30."""
+    """The contracts in a PostgreSQL database, with their accounts; empty below version 30."""
     async with _connected(url, timeout_s) as connection:
         if await connection.fetchval("SELECT to_regclass('accounts')") is None:
             return ()
@@ -139,5 +139,5 @@ def _account(row: Any) -> ContractAccount:  # noqa: ANN401
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """To read alone: a file that is not there is not made."""
+    """Open it read-only: a missing file is not created."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S)

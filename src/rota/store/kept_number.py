@@ -1,7 +1,7 @@
 """The number of a transaction that the database acknowledged, kept where a copy of the database does not reach.
 
-It is noted at the start and the end, every few seconds in between, and before a public transaction leaves the node: a
-database that was wound back past such a moment is recognised by it.
+It is written at the start and the end, every few seconds in between, and before a public transaction leaves the node:
+it shows when the database has been reset to a copy from before such a moment.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ KEEP_S: Final = 10.0
 
 
 class Mark(Protocol):
-    """Where the number is kept. Both block, and raise `Unavailable` when it cannot be read or written."""
+    """Where the number is kept. Both methods block, and raise `Unavailable` when it cannot be read or written."""
 
     def read(self) -> int:
         """The number; 0 when none was kept."""
         ...
 
     def write(self, number: int) -> None:
-        """Durable on return."""
+        """Write the number, durable on return."""
         ...
 
 
 class KeptNumber:
-    """Knows the latest number that was acknowledged, and keeps it from time to time."""
+    """The latest number that was acknowledged, written to the mark from time to time."""
 
     def __init__(self, mark: Mark | None) -> None:
         self._mark: Final = mark
@@ -39,13 +39,13 @@ class KeptNumber:
         self.trouble = ""
 
     async def read(self) -> int:
-        """What was kept by the life before."""
+        """The number that the previous run kept; 0 without a mark."""
         if self._mark is not None:
             self._kept = await asyncio.to_thread(self._mark.read)
         return self._kept
 
     async def keep(self) -> None:
-        """What is acknowledged now is kept on return. `Unavailable` when it cannot be."""
+        """Write the acknowledged number to the mark, durable on return. `Unavailable` when that fails."""
         if self._mark is None:
             return
         async with self._lock:
@@ -57,7 +57,7 @@ class KeptNumber:
             self._task = asyncio.create_task(self._keep_on())
 
     async def close(self) -> None:
-        """Keep the last."""
+        """Stop, and keep the last number if the mark can be written."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

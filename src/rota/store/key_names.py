@@ -1,4 +1,4 @@
-"""The identifiers of keys that were asked for, as a tree (`ports.KeyNames`)."""
+"""The identifiers of keys that were requested, as a tree (`ports.KeyNames`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KeyNames:
         self._write: Final = write
 
     async def at(self, paths: Sequence[str]) -> tuple[StoredKey, ...]:
-        """Those of these that are there, in the order asked for."""
+        """The stored ones of these, in the order of `paths`."""
         if not paths:
             return ()
         marks = ", ".join("?" * len(paths))
@@ -29,16 +29,16 @@ class KeyNames:
         return tuple(by_path[path] for path in paths if path in by_path)
 
     async def with_address(self, address: ContractAddress) -> StoredKey | None:
-        """The key that has this address."""
+        """The key with this address; None if there is none."""
         found = await self._read(_keys(Statement(f"{_KEYS} WHERE address = ?", (address,))))
         return found[0] if found else None
 
     async def next_place(self, parent: str) -> int:
-        """The number of the next one under this parent."""
+        """The number of the next key under this parent."""
         return await self._read(_next_place(parent))
 
     async def add(self, keys: Sequence[StoredKey]) -> None:
-        """Remember these; one that is there as a branch becomes a key as well."""
+        """Store these; a path that is a branch already becomes a key as well."""
         await self._write(
             *(
                 Statement(_ADD, (key.path, key.parent, key.name, key.place, key.address, key.handle), key.path.encode())
@@ -47,7 +47,7 @@ class KeyNames:
         )
 
     async def find(self, query: Query) -> tuple[StoredKey, ...]:
-        """Those that are looked for, in the order of their paths if no other is asked for."""
+        """The keys that match, in the order of their paths unless the query has another one."""
         return await self._read(_keys(selection(_TABLE, _SELECTED, query)))
 
 

@@ -1,4 +1,4 @@
-"""The outcomes of leaves that transactions of this node depend on, whichever node they are of."""
+"""The outcomes of leaves that transactions of this node depend on, whichever node's they are."""
 
 from __future__ import annotations
 

@@ -1,26 +1,26 @@
 """The order of receipts, and the listeners that follow it, as SQL.
 
-Theory of operation. A receipt is numbered when it is final and complete: when the chain's word on it is as deep as it
-must be, or it ended off the chain, and this node holds the states of it that it may see. Syncpoints note what is to
-come in `receipts_due` (`transition_due`, `ending_due`): that costs one row beside the states themselves. Somebody
-looks from time to time for what is due and numbers it (`Listening.due`, `Listening.number`); a crash in between loses
-nothing, since what is not numbered is still due.
+Theory of operation. A receipt is numbered when it is final and complete: when its outcome on the chain has enough
+confirmations, or it ended off the chain, and this node holds those of its states that it may see. Syncpoints note
+receipts to come in `receipts_due` (`transition_due`, `ending_due`), which costs one row beside the states themselves. A
+periodic task reads the due receipts and numbers them (`Listening.due`, `Listening.number`); a crash in between loses
+nothing, since a receipt without a number is still due.
 
 This node has receipts of its own users' transactions, and of others' whose states it was sent or that it dispatched.
-Older releases noted leaves without what they hold (`is_whole` 0): such a one is complete when states of it come, and at
-the latest when the time up to which it could be committed has passed.
+Older releases noted leaves without their contents (`is_whole` 0): such a leaf is complete when states of it arrive,
+and at the latest when the time up to which it could be committed has passed.
 
-What was sent and is not committed while it was valid, and for a while after it came, is forgotten when that time has
-passed in a final block. The contents of what this node's own parties signed, and of what only peers sent, are deleted
-then too. What this node dispatched, prepared or has seen as an endorser stays. A peer's word on a bound may be too
-short: what it sends is kept for twice the longest validity whatever it says.
+A transition that was sent and not committed by its time bound, or by a minimal time after it arrived, is forgotten once
+that time has passed in a final block. The contents that this node's own parties signed, and those that only peers sent,
+are deleted then too. Transitions that this node dispatched, prepared or saw as an endorser stay. The bound that a peer
+sends may be too short: its transitions are kept for twice the longest validity, whatever the bound.
 
-A receipt changes when the chain's word does: one that was marked (`store.finality`), one that is confirmed again, and
-one of an intent that ended off the chain and was committed all the same. It gets a new number in place of the old one,
-so that every listener is told, also one that is past the old number.
+A receipt changes when its outcome on the chain does: one that was marked (`store.finality`), one that is confirmed
+again, and one of an intent that ended off the chain and was committed all the same. It gets a new number in place of
+the old one, so that every listener receives it again, also one that is past the old number.
 
-An id is unique within its contract only. A liar can commit the id of a foreign transaction in a contract of its own, so
-receipts are unique by contract and intent: both are numbered, and a reader distinguishes them by their contract.
+An id is unique within its contract only. A dishonest node can commit the id of a foreign transaction in a contract of
+its own, so receipts are unique by contract and intent: both are numbered, and readers distinguish them by contract.
 """
 
 from __future__ import annotations
@@ -44,59 +44,59 @@ FORGOTTEN_AT_ONCE_MAX: Final = 500
 ROWS_WITH_RECEIPTS_MAX: Final = 10_000
 
 
-# What syncpoints note.
+# Written by syncpoints.
 
 
 def transition_due(contract: ContractAddress, transition: Transition) -> Statement:
-    """This node has this transition: when it is on the chain for good, there will be a receipt of it."""
+    """Note that this node has this transition: its receipt is due when its commit is final."""
     return Statement(_DUE, _due_of(contract, transition), transition.leaf)
 
 
 def sent_due(
     contract: ContractAddress, transition: Transition, least_s: int, peer: NodeName | None, size_bytes: int
 ) -> Statement:
-    """A peer sent it. The bound is its word, and no leaf binds it: it may be committed for so long whatever it says."""
+    """Note a transition that a peer sent. No leaf binds its bound: it may be committed for `least_s` whatever it is."""
     return Statement(_SENT_DUE, (*_due_of(contract, transition), least_s, peer, size_bytes), transition.leaf)
 
 
 def permitted_due(
     contract: ContractAddress, permitted: Transition, setting: Transition, least_s: int, peer: NodeName
 ) -> Iterator[Statement]:
-    """The record that a transition sets permits it: it may be committed for as long as that record is on the chain."""
+    """Note a transition that a set record permits: it may be committed for as long as that record is on the chain."""
     bound = replace(permitted, valid_until_s=setting.valid_until_s)
     yield sent_due(contract, bound, least_s, peer, transition_bytes(permitted))
     yield Statement(_PERMITTED, (contract, permitted.leaf, setting.leaf, setting.intent), permitted.leaf)
 
 
 def signed_due(contract: ContractAddress, transition: Transition) -> Statement:
-    """A party of this node signed it; it may have signed it before, until another time."""
+    """Note a transition that a party of this node signed, perhaps again and with another bound."""
     return Statement(_SIGNED_DUE, _due_of(contract, transition), transition.leaf)
 
 
 def transitions_committed(height: int, first_place: int, last_place: int) -> Statement:
-    """A block committed these; the receipts of those that are due can be numbered when the block is final."""
+    """Note the commits of a block; receipts of due ones can be numbered when the block is final."""
     return Statement(_COMMITTED, (height, height, first_place, last_place))
 
 
 def ending_due(contract: ContractAddress, receipt: Receipt) -> Statement:
-    """It ended off the chain."""
+    """Note that an intent ended off the chain: its receipt is due."""
     return Statement(_ENDING_DUE, (contract, receipt.intent, receipt.intent), receipt.intent)
 
 
 def public_due(intent: IntentId) -> Statement:
-    """A user's transaction on the base ledger itself has ended; for whoever writes that, in the same write."""
+    """Note that a user's transaction on the base ledger ended; goes into the same write as that ending."""
     return Statement(_ENDING_DUE, (BASE_LEDGER, intent, intent), intent)
 
 
 class DatabaseAccess(Protocol):
-    """How a store reads and writes beside its records."""
+    """Reads and writes the database beside a store's records."""
 
     async def read(self, reading: Reading[Answer]) -> Answer:
-        """The reading's answer. `Unavailable` when the database is away."""
+        """The reading's answer. `Unavailable` when the database does not respond."""
         ...
 
     async def write(self, statements: Sequence[Statement]) -> None:
-        """One transaction, durable on return. `Unavailable` when it could not be written."""
+        """Write one transaction, durable on return. `Unavailable` when it could not be written."""
         ...
 
 
@@ -115,13 +115,13 @@ class Listening:
         self._final_time_s: Final = final_time_s
         self._clock: Final = clock
         self._numbering: Final = asyncio.Lock()
-        # The latest number, while it is known.
+        # The latest number; None while it is not known.
         self._latest: int | None = None
 
     # Receipts.
 
     async def due(self, most: int) -> tuple[DueReceipt, ...]:
-        """What is final and complete and has no number yet: at most so many, in the chain's order."""
+        """At most `most` receipts that are final and complete and have no number yet, in the chain's order."""
         return await self._access.read(self._due(most))
 
     def _due(self, most: int) -> Reading[tuple[DueReceipt, ...]]:
@@ -145,10 +145,10 @@ class Listening:
         return tuple(found)
 
     async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:
-        """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
+        """Give these receipts, each with its domain, the next numbers in this order. None gets two numbers."""
         now_ms = self._clock()
         undone = [receipt for receipt, _ in receipts if receipt.leaf == undone_leaf(receipt.intent)]
-        # Only this method gives numbers, one call at a time. The latest is read again after a write that raised.
+        # Only this method assigns numbers, one call at a time. The latest is read again after a write that raised.
         async with self._numbering:
             latest = self._latest if self._latest is not None else await self._access.read(_latest_number())
             self._latest = None
@@ -164,7 +164,7 @@ class Listening:
             self._latest = latest + len(receipts)
 
     async def forget_expired(self) -> None:
-        """What could be committed up to a time that has passed, and was not, will have no receipt."""
+        """Delete due receipts whose time bound has passed without a commit: they can have no receipt any more."""
         while expired := await self._access.read(self._expired()):
             await self._access.write([statement for each in expired for statement in _forgetting(*each)])
 
@@ -175,15 +175,15 @@ class Listening:
         return [(contract, leaf, intent, time_s) for contract, leaf, intent in rows]
 
     async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
-        """Those with greater numbers, in order."""
+        """The receipts with greater numbers, in order."""
         return await self._access.read(receipts_found(Statement(_RECEIPTS_AFTER, (sequence, limit))))
 
     async def latest_receipts(self, limit: int) -> tuple[NumberedReceipt, ...]:
-        """Those with the greatest numbers, in order."""
+        """The receipts with the greatest numbers, in order."""
         return (await self._access.read(receipts_found(Statement(_LATEST_RECEIPTS, (limit,)))))[::-1]
 
     async def receipt_number(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
-        """The place in the order of the receipt of an intent of this contract, if it has one."""
+        """The numbered receipt of an intent of this contract; None if it has none."""
         found = await self._access.read(receipts_found(Statement(_RECEIPT, (intent, contract))))
         return found[0] if found else None
 
@@ -192,19 +192,19 @@ class Listening:
         return await self._access.read(receipts_found(Statement(_RECEIPTS_OF, (intent,))))
 
     async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
-        """The block that committed it, and what was told of it there."""
+        """The height and outcome of the receipt's commit; None if the chain has none."""
         return await self._access.read(_commit_of(receipt))
 
     async def with_receipts(self, first: int, last: int, most: int) -> Mapping[int, frozenset[bytes]]:
-        """Hashes of base-ledger transactions in these blocks that have a receipt here, by block: the latest so many."""
+        """Hashes of base-ledger transactions with a receipt here, by block, for the latest `most` of these blocks."""
         return await self._access.read(_with_receipts(first, last, most))
 
     async def undone_count(self) -> int:
-        """How many receipts no longer hold that no operator has acknowledged."""
+        """How many receipts no longer hold and have not been acknowledged by an operator."""
         return await self._access.read(unacknowledged())
 
     async def may_return(self, intent: IntentId) -> bool:
-        """Of a transaction of this node whose receipt no longer holds: whether the chain may still commit it."""
+        """Whether the chain may still commit a transaction of this node whose receipt no longer holds."""
         return await self._access.read(self._may_return(intent))
 
     def _may_return(self, intent: IntentId) -> Reading[bool]:
@@ -212,47 +212,47 @@ class Listening:
         return (yield from may_return(intent, time_s))
 
     async def acknowledge_undone(self) -> None:
-        """An operator knows of them; they stay marked."""
+        """Acknowledge, for an operator, all receipts that no longer hold; they stay marked."""
         await self._access.write([ACKNOWLEDGE])
 
     # Listeners.
 
     async def add_listener(self, listener: StoredListener) -> None:
-        """Have it from now on. One of its name that is there already stays as it is."""
+        """Add a listener; an existing one of the same name stays as it is."""
         await self._access.write([_added(listener)])
 
     async def listener(self, kind: str, name: str) -> StoredListener | None:
-        """The one of this name."""
+        """The listener of this kind and name; None if there is none."""
         found = await self._access.read(_listeners(Statement(f"{_LISTENERS} AND name = ?", (kind, name))))
         return found[0] if found else None
 
     async def listeners(self, kind: str) -> tuple[StoredListener, ...]:
-        """All of a kind, by name."""
+        """All listeners of a kind, by name."""
         return await self._access.read(_listeners(Statement(f"{_LISTENERS} ORDER BY name", (kind,))))
 
     async def start_listener(self, kind: str, name: str, is_started: bool) -> None:
-        """Whether it is given batches from now on."""
+        """Start or stop delivering batches to a listener."""
         await self._access.write([Statement(_START_LISTENER, (int(is_started), kind, name))])
 
     async def note_acknowledged(self, kind: str, name: str, position: ListenerPosition) -> None:
-        """All up to there need not be sent again."""
+        """Note that a listener acknowledged everything up to this position."""
         await self._access.write([Statement(_ACKNOWLEDGED, (*position, kind, name))])
 
     async def remove_listener(self, kind: str, name: str) -> None:
-        """It is no more."""
+        """Remove a listener."""
         await self._access.write([Statement("DELETE FROM listeners WHERE kind = ? AND name = ?", (kind, name))])
 
 
 def _due_of(contract: ContractAddress, transition: Transition) -> tuple[Value, ...]:
-    """Its values, and those by which its commit is looked for."""
+    """The values of a due receipt, and those by which its commit is found."""
     leaf, intent = transition.leaf, transition.intent
     return contract, leaf, intent, intent, contract, leaf, transition.valid_until_s
 
 
 def _forgetting(contract: str, leaf: bytes, intent: bytes, time_s: int) -> Iterator[Statement]:
-    """What this node's own party signed goes with its contents, unless it has signed it once more since.
+    """Delete contents that this node's own party signed, unless it signed them again since with a later bound.
 
-    So does what a peer sent, unless it was sent again since with a later bound.
+    The same goes for contents from a peer, unless it sent them again since with a later bound.
     """
     for sql in _FORGET_CONTENTS:
         yield Statement(sql, (contract, leaf, intent, leaf, time_s))
@@ -271,13 +271,13 @@ def _latest_number() -> Reading[int]:
 
 
 def _numbering(number: int, receipt: DueReceipt, domain: str, now_ms: int) -> Statement:
-    """It has this number from now on, unless it has one already and has not changed."""
+    """Give a receipt this number, unless it has one already and has not changed."""
     type_ = "public" if receipt.contract == BASE_LEDGER else "private"
     return Statement(_NUMBER, (number, receipt.intent, receipt.contract, receipt.leaf, type_, domain, now_ms))
 
 
 def places_of(intents: Sequence[IntentId]) -> Reading[dict[IntentId, NumberedReceipt]]:
-    """The places of these intents of this node in the order, each in its own contract; at most one statement's."""
+    """The numbered receipts of these intents of this node, each in its own contract; one statement's worth at most."""
     marks = ", ".join("?" * len(intents))
     found = yield from receipts_found(Statement(f"{_OWN_RECEIPTS} AND receipts.intent IN ({marks})", tuple(intents)))
     return {each.intent: each for each in found}
@@ -340,7 +340,7 @@ def _added(listener: StoredListener) -> Statement:
     )
 
 
-# Its states may come when it is on the chain already; otherwise the block that commits it notes its height
+# The states may arrive after the commit; otherwise the block that commits the leaf notes its height
 # (`transitions_committed`).
 _COMMITTED_AT: Final = f"""(
     SELECT MIN(height) FROM outcomes WHERE intent = ? AND contract || '' = ? AND leaf = ?
@@ -382,9 +382,9 @@ _ENDING_DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 1, 1, 0)
 ON CONFLICT (contract, leaf) DO NOTHING"""
 
-# Few that are due are on the chain: these are gone through, whatever order a planner of queries would like better. The
-# contract is compared as an expression, so that no database goes through all outcomes of it for each that is due. Of an
-# intent of this node only a leaf that its party signed has a receipt, in the intent's own contract (trust rule 1).
+# Few due receipts are on the chain: the query starts from them, whatever order a query planner prefers. The contract is
+# compared as an expression, so that no database scans all outcomes of it for each due receipt. An intent of this node
+# has a receipt only by a leaf that its party signed, in the intent's own contract (trust rule 1).
 _COMMITTED_AND_DUE: Final = f"""
 SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf, receipts.sequence
 FROM receipts_due CROSS JOIN outcomes
@@ -411,12 +411,12 @@ _SETTER_COMMITTED: Final = f"""EXISTS (
     AND outcomes.intent = setters.set_intent AND outcomes.contract || '' = setters.contract
     AND outcomes.leaf = setters.set_leaf
     AND outcomes.status = '{LedgerStatus.COMMITTED.value}')"""
-# Versions of one intent may permit the same leaf, and a peer may make some up. The version that the chain has counts.
+# Versions of one intent may permit the same leaf, and a peer may make some up. The version on the chain counts.
 _PERMITTED: Final = """
 INSERT INTO setters (contract, leaf, set_leaf, set_intent) VALUES (?, ?, ?, ?)
 ON CONFLICT (contract, leaf, set_leaf) DO NOTHING"""
 
-# What a record permits stays while the record does: until a final block has a transition with the id of both.
+# A permitted leaf stays while the record that permits it does: until a final block has a transition with both ids.
 _EXPIRED: Final = f"""
 SELECT contract, leaf, intent FROM receipts_due
 WHERE is_final = 0 AND valid_until_s > 0 AND valid_until_s < ? AND NOT EXISTS (
@@ -429,7 +429,7 @@ AND (NOT {_SETTER_COMMITTED} OR EXISTS (
     AND outcomes.status = '{LedgerStatus.COMMITTED.value}' AND outcomes.height <= ?))
 LIMIT ?"""
 
-# Nothing else in the place of a leaf has this length.
+# No other value in the place of a leaf has this length.
 _UNDONE_BYTES: Final = len(undone_leaf(IntentId(bytes(16))))
 _NUMBER: Final = independent(
     f"""
@@ -468,7 +468,7 @@ _FORGET_SIGNED: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ?
 _FORGET_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ? AND is_final = 0 AND valid_until_s < ?"
 _NO_LONGER_DUE: Final = independent("DELETE FROM receipts_due\nWHERE contract = ? AND leaf = ?")
 _PERMITTED_NO_LONGER: Final = independent("DELETE FROM setters\nWHERE contract = ? AND leaf = ?")
-# When their rows of receipts_due are gone: permitted leaves, and versions that permit them.
+# For permitted leaves, and versions that permit them, whose rows of receipts_due are deleted.
 _FORGET_SETTERS: Final = tuple(
     f"DELETE FROM setters WHERE contract = ? AND {column} = ? AND NOT EXISTS (SELECT 1 FROM receipts_due "
     f"WHERE receipts_due.contract = setters.contract AND receipts_due.leaf = setters.{column})"

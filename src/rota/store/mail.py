@@ -1,4 +1,4 @@
-"""Messages of groups, and what is sent to peers until they have it (`ports.Mail`)."""
+"""Messages of groups, and mail that is sent to a peer until it acknowledges it (`ports.Mail`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mail:
         self._write: Final = write
 
     async def add(self, message: StoredMessage, mail: Sequence[StoredMail]) -> None:
-        """Both in one write; the number is the next one, unless the message is there already."""
+        """Store both in one write; the message gets the next number, unless it is there already."""
         values = (
             message.id,
             stored_text(message.domain),
@@ -41,23 +41,23 @@ class Mail:
         await self._write(Statement(_ADD_MESSAGE, values), *(_owed(each) for each in mail))
 
     async def owe(self, mail: StoredMail) -> None:
-        """Something that is no message."""
+        """Store mail that is not a message."""
         await self._write(_owed(mail))
 
     async def acknowledge(self, peer: NodeName, reference: bytes, now_ms: int) -> None:
-        """The peer has this; what it says again changes nothing."""
+        """Note that the peer has received this; a repeated acknowledgement changes nothing."""
         await self._write(Statement(_ACKNOWLEDGE, (now_ms, reference, peer)))
 
     async def open_for(self, peer: NodeName, limit: int) -> tuple[tuple[StoredMail, StoredMessage | None], ...]:
-        """What a peer is owed, the oldest first."""
+        """The mail that a peer has not acknowledged, the oldest first, with its message if it has one."""
         return await self._read(_open_for(peer, limit))
 
     async def open_counts(self) -> Mapping[NodeName, int]:
-        """Who is owed anything, and how much."""
+        """The number of unacknowledged mails of each peer that has any."""
         return await self._read(_open_counts())
 
     async def message(self, message: bytes) -> StoredMessage | None:
-        """A message by its id."""
+        """The message with this id; None if there is none."""
         found = await self._read(
             _messages(
                 Statement(f"SELECT {_MESSAGE} FROM group_messages WHERE id = ? ORDER BY sequence LIMIT 1", (message,))
@@ -66,8 +66,8 @@ class Mail:
         return found[0] if found else None
 
     async def messages(self, query: Query, among: PartyNames | None = None) -> tuple[StoredMessage, ...]:
-        """Those that are looked for, in this node's order if no other is asked for; perhaps only those of groups of
-        which one of these parties is a member.
+        """The messages that match, in this node's order unless the query has another one; with `among`, only those of
+        groups of which one of these parties is a member.
         """
         if among is None:
             return await self._read(_messages(selection(_MESSAGES, _MESSAGE, query)))
@@ -76,7 +76,7 @@ class Mail:
         return await self._read(_messages(Statement(found.sql, (*own.parameters, *found.parameters))))
 
     async def messages_after(self, sequence: int, limit: int) -> tuple[StoredMessage, ...]:
-        """The next ones in this node's order."""
+        """The next messages in this node's order."""
         sql = f"SELECT {_MESSAGE} FROM group_messages WHERE sequence > ? ORDER BY sequence LIMIT ?"
         return await self._read(_messages(Statement(sql, (sequence, limit))))
 
@@ -85,7 +85,7 @@ class Mail:
         return await self._read(_latest_sequence())
 
     async def sent(self, query: Query) -> tuple[StoredMail, ...]:
-        """What is or was owed, the oldest first if no other order is asked for."""
+        """Mail that is or was sent, the oldest first unless the query has another order."""
         return await self._read(_sent(selection(_SENT, _MAIL, query)))
 
 
@@ -136,7 +136,7 @@ def _message(row: Sequence[Any]) -> StoredMessage:
 def _mail(row: Sequence[Any]) -> StoredMail:
     identity, peer, kind, contract, reference, created_at_ms, sequence, acknowledged_at_ms = row
     return StoredMail(
-        # What the core owes has no id of its own.
+        # A delivery of the core has no id of its own.
         identity if len(identity) == ID_BYTES else hashlib.sha256(identity + peer.encode()).digest()[:ID_BYTES],
         NodeName(peer),
         kind,
@@ -151,7 +151,7 @@ def _mail(row: Sequence[Any]) -> StoredMail:
 _MESSAGE: Final = "id, sequence, domain, group_id, node, sent_at_ms, received_at_ms, topic, content, correlation_id"
 _MAIL: Final = "id, peer, kind, contract, reference, created_at_ms, sequence, acknowledged_at_ms"
 
-# WHERE TRUE tells a database where the question ends and what is to be done about a conflict begins.
+# WHERE TRUE separates the SELECT from ON CONFLICT for the parser.
 _ADD_MESSAGE: Final = """
 INSERT INTO group_messages (
     id, domain, group_id, node, sent_at_ms, received_at_ms, correlation_id, topic, content, sequence)

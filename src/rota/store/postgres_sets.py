@@ -1,10 +1,10 @@
 """Many executions of one statement as one, for PostgreSQL.
 
-Theory of operation. Most of what a short statement costs a server is the beginning and the end of its execution. So the
-rows of a run go to the server as arrays, one for each parameter, and one statement takes them from `unnest`. That is
-the same as one execution after the other only where no execution depends on an earlier one of its run. A statement is
-declared to be so (`database.independent`) with the parameters that identify the row it writes: two executions for one
-row are not put together.
+Theory of operation. Most of the cost of a short statement to a server is the beginning and the end of its execution. So
+the rows of a run go to the server as arrays, one for each parameter, and one statement takes them from `unnest`. That
+is the same as one execution after the other only where no execution depends on an earlier one of its run. A statement
+is declared to be so (`database.independent`) with the parameters that identify the row it writes: two executions for
+one row are not combined.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from rota.store.database import Value, row_of
 
-# Of the rows that are put together, so that a message to the server stays small; and below so many it is not worth it.
+# The rows of one combined statement, so that a message to the server stays small; fewer than `ROWS_MIN` do not pay off.
 ROWS_MAX: Final = 512
 BYTES_MAX: Final = 1_048_576
 ROWS_MIN: Final = 3
@@ -45,7 +45,7 @@ def sets_of(sql: str, run: Sequence[tuple[Value, ...]]) -> Iterator[Sequence[tup
 
 @cache
 def as_set(sql: str, types: tuple[str, ...]) -> str:
-    """The statement whose parameters are arrays of these types, one row after the other in each."""
+    """The statement with arrays of these types as parameters, one element for each row."""
     head, *others = sql.split("?")
     named = head + "".join(f"one.p{number}{part}" for number, part in enumerate(others, 1))
     arrays = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(types, 1))
@@ -68,7 +68,7 @@ def as_set(sql: str, types: tuple[str, ...]) -> str:
 
 
 def _closing(text: str) -> int:
-    """Where the bracket closes that was opened before this text. No text of ours has one in quotation marks."""
+    """The position of the bracket that closes the open one. No text of ours has a bracket in quotation marks."""
     open_count = 1
     for place, character in enumerate(text):
         open_count += (character == "(") - (character == ")")

@@ -1,7 +1,7 @@
 """Proofs of transitions whose intents have not ended (`ports.ProofBook`).
 
-There is one an intent, so that there are no more than intents that are open, which the core bounds. What an intent's
-end did not take away, because the process ended before, goes when the next life begins.
+There is one proof for an intent, so that there are no more than open intents, which the core bounds. Proofs that were
+not deleted at their intent's end, because the process ended before, are deleted at the next start.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class ProofBook:
         self._door: Final = door
 
     async def restore(self) -> tuple[StoredProof, ...]:
-        """Those of intents that are open; the others are forgotten."""
+        """The proofs of open intents; deletes the others."""
         await self._door.write([Statement(_SWEEP)])
         return await self._door.read(_all())
 
     async def keep(self, proof: StoredProof) -> None:
-        """The latest of its intent."""
+        """Store the latest proof of its intent."""
         row = (proof.intent, proof.leaf, proof.valid_until_s, proof.proof)
         await self._door.write([Statement(_KEEP, row, proof.intent)])
 
     async def forget(self, intent: IntentId) -> None:
-        """It has ended."""
+        """Delete the proof of an intent that has ended."""
         await self._door.write([Statement("DELETE FROM proofs WHERE intent = ?", (intent,), intent)])
 
 

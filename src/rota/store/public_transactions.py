@@ -23,8 +23,8 @@ from rota.store.queries import Column, Kind, Table, selection
 from rota.store.reading import Asking
 from rota.store.submissions import Submissions, changing_submission, noting_submission
 
-# Fields of base-ledger transactions that queries may name. Users' own have the even numbers among
-# those that clients know public transactions by, rounds the odd ones.
+# Fields of base-ledger transactions that queries may name. Of the numbers by which clients know public
+# transactions, users' own transactions have the even ones and rounds the odd ones.
 _KINDS: Final = {
     "localId": ("local_id", Kind.NUMBER),
     "transaction": ("transaction_id", Kind.UUID),
@@ -50,13 +50,13 @@ _USERS: Final = {
     "has_succeeded": "public_transactions.has_succeeded",
 }
 _USERS_SOURCE: Final = "public_transactions LEFT JOIN submissions ON submissions.id = public_transactions.id"
-# The sender of an intent in a round is known where it is this node's: a liar can send the id of one elsewhere.
+# The sender of an intent in a round is known only for this node's own: a dishonest node can reuse an id elsewhere.
 _ROUNDS: Final = {
     "local_id": "(2 * dispatched_intents.number + 1)",
     "transaction_id": "dispatched_intents.intent",
     "transaction_type": "'private'",
     "sender": "submissions.sender",
-    # Before rounds had accounts of their own, all of them were of one.
+    # Before rounds had accounts of their own, all of them used one account.
     "account": "COALESCE(dispatches.signer, '{account}')",
     "recipient": "dispatches.contract",
     "created_at_ms": "submissions.accepted_at_ms",
@@ -73,7 +73,7 @@ _ADDRESS: Final = re.compile("0x[0-9a-f]{40}")
 
 
 class _Written(msgspec.Struct, frozen=True):
-    """What is not looked up by itself."""
+    """The fields that have no column of their own."""
 
     sender: str
     data: bytes
@@ -109,14 +109,14 @@ class PublicTransactions:
         self._clock: Final = clock
 
     async def accept(self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]) -> None:
-        """Durable on return, with a number. It may be given again."""
+        """Store it with the next number, durable on return. A repeated call changes nothing."""
         now_ms = self._clock()
         accepted = replace(transaction, created_at_ms=now_ms)
         row = (accepted.id, accepted.account, accepted.to, now_ms, str(accepted.value_wei), _encode(accepted))
         await self._door.write([*noting_submission(submission, abi, now_ms), Statement(_ACCEPT, row)])
 
     async def save(self, transactions: Sequence[PublicTransaction], asks: Sequence[Ask] = ()) -> None:
-        """How they stand now, and what updates of them ask for, in one write; durable on return."""
+        """Store their current state and the changed submissions of updates in one write; durable on return."""
         ended = [each.id for each in transactions if each.ending is not None]
         statements = [saving(each) for each in transactions]
         for ask in asks:
@@ -125,57 +125,57 @@ class PublicTransactions:
             statements += public_due(intent), public_ended(intent)
         await self._door.write(statements)
         if any(each.nonce is not None and each.ending is None for each in transactions):
-            # What is signed is about to be sent: a database that forgets it must be recognised.
+            # The signed transaction is about to be sent: a database that loses this record must be recognised.
             await self._keep_number()
 
     async def submission(self, intent: IntentId) -> StoredSubmission | None:
-        """What its user asked for."""
+        """The submission of its user; None if there is none."""
         return await self._submissions.get(intent)
 
     async def open(self) -> tuple[PublicTransaction, ...]:
-        """Those that have not ended, in their order."""
+        """The unfinished ones, in order of number."""
         return await self._door.read(self.opened())
 
     def opened(self) -> Reading[tuple[PublicTransaction, ...]]:
-        """The same, as a reading."""
+        """The unfinished ones, as a reading."""
         return _found(Statement(f"{_SELECT} WHERE is_final = 0 ORDER BY number"))
 
     async def accounts(self) -> tuple[ContractAddress, ...]:
-        """The accounts of transactions that were given nonces."""
+        """The accounts with transactions that have nonces."""
         return await self._door.read(_accounts())
 
     async def reopen(self, account: ContractAddress, nonce: int) -> None:
-        """The chain took back this nonce and all that follow: transactions that ended with them are open again."""
+        """Open transactions of this nonce and all later ones again: the chain took their ending back."""
         condition = "is_final = 1 AND account = ? AND nonce >= ?"
         await self._door.write(list(reopening_public(condition, (account, nonce), self._clock())))
 
     async def next_nonce(self, account: ContractAddress) -> int:
-        """The nonce that follows all that this node ever gave to transactions of this account."""
+        """The nonce after all that this node ever gave to transactions of this account."""
         return await self._door.read(_next_nonce(account))
 
     async def get(self, intent: IntentId) -> PublicTransaction | None:
-        """The one with this id."""
+        """The transaction with this id; None if there is none."""
         found = await self._door.read(_found(Statement(f"{_SELECT} WHERE id = ?", (intent,))))
         return found[0] if found else None
 
     async def numbered(self, number: int) -> PublicTransaction | None:
-        """The one with this number."""
+        """The transaction with this number; None if there is none."""
         found = await self._door.read(_found(Statement(f"{_SELECT} WHERE number = ?", (number,))))
         return found[0] if found else None
 
     async def find(self, query: Query, account: ContractAddress, is_open: bool = False) -> tuple[PublicBinding, ...]:
-        """Users' own and rounds that are looked for, the latest first if no order is asked for.
+        """Users' own transactions and rounds that match, the latest first if no order is given.
 
-        `account` is whose the rounds are that were written before accounts were.
+        `account` is the account of rounds that were written before rounds had accounts of their own.
         """
         return await self._door.read(_bindings(_finding(query, account, is_open)))
 
     async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:
-        """How these transactions of this node ended, public or private, as far as they have."""
+        """The final outcomes of these transactions of this node, public or private; unfinished ones are absent."""
         return await self._door.read(self._asking.outcomes(intents))
 
     async def ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> EndedLeaves:
-        """What became of these leaves, whichever node they are of."""
+        """The outcomes of these leaves, whichever node's they are, and the latest final time."""
         return await self._door.read(self._ended_leaves(leaves))
 
     def _ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> Reading[EndedLeaves]:
@@ -185,7 +185,7 @@ class PublicTransactions:
 
 
 def saving(transaction: PublicTransaction) -> Statement:
-    """What makes it durable as it stands now."""
+    """The statement that stores its current state."""
     ending = transaction.ending
     mined = ending.mined if ending is not None else None
     return Statement(
@@ -237,7 +237,7 @@ def _next_nonce(account: ContractAddress) -> Reading[int]:
 
 
 def _finding(query: Query, account: ContractAddress, is_open: bool) -> Statement:
-    """Each of the two tables finds as many as are wanted, by its own indexes; the first of these are the answer."""
+    """Select the wanted number from each of the two tables by its own indexes; the first of these are the answer."""
     assert _ADDRESS.fullmatch(account), "it becomes part of the SQL text"
     rounds = {name: sql.replace("{account}", account) for name, sql in _ROUNDS.items()}
     users_open = "public_transactions.is_final = 0" if is_open else "TRUE"
@@ -296,7 +296,7 @@ def _transaction(
         nonce,
         written.versions,
         written.given_up,
-        # One that is open again has its old ending in its record until it is written anew.
+        # One that was opened again still has its old ending in its record until it is written the next time.
         written.ending if is_final else None,
         written.set_aside,
         bool(was_final),

@@ -12,7 +12,7 @@ REASON_MAX: Final = 1_000
 
 
 def quarantining(contract: ContractAddress, reason: str, now_ms: int) -> Statement:
-    """The next run does not load this contract; the first reason stays."""
+    """Keep later runs from loading this contract; the first reason stays."""
     sql = "INSERT INTO contracts_quarantined (contract, reason, quarantined_at_ms) VALUES (?, ?, ?)"
     return Statement(
         f"{sql} ON CONFLICT DO NOTHING", (contract, "".join(filter(str.isprintable, reason))[:REASON_MAX], now_ms)
@@ -20,17 +20,17 @@ def quarantining(contract: ContractAddress, reason: str, now_ms: int) -> Stateme
 
 
 class Quarantine:
-    """Which contracts are quarantined, and their release."""
+    """The quarantined contracts, and their release."""
 
     def __init__(self, door: Door) -> None:
         self._door: Final = door
 
     async def list(self) -> tuple[QuarantinedContract, ...]:
-        """All of them, the earliest first."""
+        """All quarantined contracts, the earliest first."""
         return await self._door.read(_listing())
 
     async def release(self, contract: ContractAddress) -> None:
-        """The next run loads it again."""
+        """Let the next run load it again."""
         await self._door.write([Statement("DELETE FROM contracts_quarantined WHERE contract = ?", (contract,))])
 
 

@@ -1,8 +1,8 @@
-"""QueryJSON as SQL: what clients look for in a table, with the same answer on both databases.
+"""QueryJSON as SQL: the queries of clients on a table, with the same answer on both databases.
 
-A table names the columns that may be asked for, each with its type; nothing else of a query becomes part of the SQL
-text. Values are bound, never written. What a client writes is read as the column's type: a UUID or hex as bytes, a time
-as milliseconds. A column that has no value is null, and every statement about it is true or false and nothing between.
+A table names the columns that may be queried, each with its type; nothing else of a query becomes part of the SQL
+text. Values are bound as parameters. A client's value is read as the column's type: a UUID or hex as bytes, a time as
+milliseconds. A column without a value is null, and every statement about it is either true or false.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _HEX: Final = re.compile("(?:0x)?((?:[0-9a-fA-F]{2})*)")
 _NUMBER: Final = re.compile("-?[0-9]{1,19}")
 _HEX_NUMBER: Final = re.compile("0x[0-9a-fA-F]{1,16}")
 _SIGNS: Final = {"eq": "=", "neq": "=", "in": "=", "nin": "=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
-# Numbers for times come in the units that clients use; which one is seen from the size.
+# Clients send numbers for times in different units; the size shows which one.
 _SECONDS_BELOW: Final = 10**11
 _MILLISECONDS_BELOW: Final = 10**15
 
 
 class Kind(Enum):
-    """What a column holds; how its values are written in a query follows."""
+    """The type of a column, which determines how its values are written in a query."""
 
     TEXT = "text"
     NUMBER = "a whole number"
@@ -50,7 +50,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, or what stands for one: SQL of ours."""
+    """A column, or an SQL expression of ours in its place."""
 
     sql: str
     kind: Kind
@@ -58,7 +58,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What may be asked of: where it comes from, the columns by the names that clients use, and the usual order."""
+    """A queryable source: its FROM clause, the columns by the names that clients use, and the default order."""
 
     source: str
     columns: Mapping[str, Column]
@@ -66,12 +66,12 @@ class Table:
 
 
 def named_by(names: PartyNames, column: str) -> Statement:
-    """A condition: the party in this column is one of these. Names are compared byte by byte on both databases."""
+    """A condition: the party in this column matches one of these. Both databases compare names byte by byte."""
     suffix = f"@{names.node}"
     exact = [stored_text(each + suffix) for each in names.patterns if not each.endswith(ANY_BELOW)]
     parts = [f"{column} IN ({', '.join('?' * len(exact))})"] if exact else []
     parameters: list[Value] = [*exact]
-    # Databases bound how deep an expression is: the alternatives are taken some at a time.
+    # Databases limit the depth of an expression: the alternatives are grouped.
     below = [stored_text(each[:-1]) for each in names.patterns if each.endswith(ANY_BELOW)]
     for begin in range(0, len(below), ALTERNATIVES_A_PART):
         some = below[begin : begin + ALTERNATIVES_A_PART]
@@ -84,9 +84,9 @@ def named_by(names: PartyNames, column: str) -> Statement:
 
 
 def selection(table: Table, selected: str, query: Query, path: str = "query", also: str = "TRUE") -> Statement:
-    """The statement that finds what a query asks for, within what `also` says. `Rejected` names what is wrong.
+    """The statement for a query, restricted by the condition `also`. `Rejected` names the fault.
 
-    Without a limit, as many as are sent at once.
+    Without a limit it returns at most `ROWS_DEFAULT` rows.
     """
     where, parameters = _conditions(table, query, path)
     order = ", ".join(_order(table, name, is_descending, path) for name, is_descending in query.sort)
@@ -113,7 +113,7 @@ def _conditions(table: Table, query: Query, path: str) -> tuple[str, list[Value]
 
 
 def _condition(column: Column, comparison: Comparison, path: str) -> tuple[str, list[Value]]:
-    """True or false, never unknown: what is null is equal to nothing and differs from everything."""
+    """A condition that is never unknown: null equals no value and differs from every value."""
     if comparison.operation == "null":
         return f"{column.sql} IS NULL", []
     where = f"{path}.{comparison.operation}.{comparison.field}"
@@ -160,7 +160,7 @@ def _column(table: Table, name: str, path: str) -> Column:
 
 
 def _bound(kind: Kind, given: object, where: str) -> Value:
-    """A value as the column has it."""
+    """A client's value as the column stores it; `Rejected` if it has another type."""
     read = {
         Kind.TEXT: _text,
         Kind.NUMBER: _number,
@@ -175,7 +175,7 @@ def _bound(kind: Kind, given: object, where: str) -> Value:
 
 
 def stored_text(text: str) -> str:
-    """A text for a column of texts: PostgreSQL has no NUL, and nobody has half a surrogate pair."""
+    """The text as stored in a text column: without NUL, which PostgreSQL lacks, and without half surrogate pairs."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,12 +1,12 @@
-"""What is asked of a store, as SQL: what a node starts with, one contract, receipts, keys, states.
+"""The readings of a store, as SQL: the state that a node starts with, one contract, receipts, keys, states.
 
-Theory of operation. What a node needs at its start is what has not ended: unfinished intents, dispatches without
+Theory of operation. At its start a node needs the state that has not ended: unfinished intents, dispatches without
 a final outcome, states that are owed, prepared transitions that are still valid, the latest blocks. Each of these
-is found by an index of its own, so that a start reads as much as is open and not as much as has ever been. What
-is final is looked up one by one.
+is found by an index of its own, so that a start reads in proportion to open work and not to history. Final state is
+looked up one by one.
 
-Final is what lies `confirmations` below the latest block, or did before the chain became shorter. What a later block
-says is told to the node again, from the blocks themselves, and is therefore not yet true here.
+A block is final when it lies `confirmations` below the latest block, or did before the chain became shorter. The node
+reads later blocks again from the chain, so their outcomes do not count here yet.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Asking:
     # Whole nodes and contracts.
 
     def node_of(self, contracts: Sequence[ContractAddress]) -> Reading[StoredNode]:
-        """What a node starts with, and of its contracts these."""
+        """The state that a node starts with, including that of these contracts."""
         final_height = yield from self.final_height()
         found: Any = yield Statement("SELECT incarnation FROM node")
         ((incarnation,),) = found
@@ -119,7 +119,7 @@ class Asking:
         return tuple(SentTransition(contract, Leaf(leaf), *rest) for contract, leaf, *rest in rows)
 
     def _deployments(self, final_height: int) -> Reading[StoredDeployments]:
-        """What was agreed on and what is on the chain of our own, and what others propose."""
+        """Own deployments that are agreed on or on the chain, the proposals of others, and undone own receipts."""
         rows: Any = yield Statement(_AGREED, (NO_CONTRACT,))
         agreed = tuple((IntentId(deployment), decode_signers(signers)) for deployment, signers in rows)
         rows = yield Statement(_DEPLOYED, (NO_CONTRACT, final_height))
@@ -130,7 +130,7 @@ class Asking:
         return StoredDeployments(agreed, deployed, proposals, tuple(IntentId(intent) for (intent,) in rows))
 
     def contract_of(self, address: ContractAddress) -> Reading[tuple[Contract, StoredContract] | None]:
-        """A contract and what is remembered of it, if the node has it."""
+        """A contract and its stored state; None if the node does not have the contract."""
         rows: Any = yield Statement("SELECT contract FROM contracts WHERE address = ?", (address,))
         if not rows:
             return None
@@ -170,7 +170,7 @@ class Asking:
         return tuple(_restored(row, versions.get(row[0], ()), final_height) for row in rows)
 
     def _indexed(self, address: ContractAddress, final_height: int) -> Reading[tuple[LedgerOutcome, ...]]:
-        """As many as the core remembers, the latest, in their order."""
+        """The latest outcomes of the contract, oldest first: as many as the core keeps."""
         rows: Any = yield Statement(_INDEXED, (address, final_height, OUTCOMES_KEPT_MAX))
         return tuple(decode_outcome(outcome) for (outcome,) in reversed(rows))
 
@@ -179,7 +179,7 @@ class Asking:
         return tuple(decode_dispatch(dispatch) for (dispatch,) in rows)
 
     def dispatches_with(self, recall: RecallDispatches) -> Reading[tuple[RoundDispatch, ...]]:
-        """What this node dispatched with these nonces of an account, in their order."""
+        """This node's dispatches with these nonces of an account, ordered by nonce."""
         found: list[RoundDispatch] = []
         for some in _in_batches(recall.nonces):
             sql = f"SELECT dispatch FROM dispatches WHERE account = ? AND nonce IN ({_marks(some)}) ORDER BY nonce"
@@ -193,7 +193,10 @@ class Asking:
         return tuple(NodeName(peer) for (peer,) in rows)
 
     def deliveries_to(self, recall: RecallDeliveries) -> Reading[DeliveriesRecalled]:
-        """The first deliveries that this peer has not acknowledged. Rounds are read one by one: they may be large."""
+        """The first deliveries that this peer has not acknowledged.
+
+        Rounds are read one by one because they may be large.
+        """
         rows: Any = yield Statement(_OWED_TO, (recall.peer, recall.count_max + 1))
         owed = rows[: recall.count_max]
         found: list[Delivery] = []
@@ -223,10 +226,10 @@ class Asking:
         deliveries = (delivery for order in orders for delivery in deliveries_of(order, self.node))
         return {each.part: each for each in deliveries if (each.digest, each.peer) == (digest, peer)}
 
-    # Single ones.
+    # Single items.
 
     def look_up(self, order: LookUpIntents) -> Reading[IntentsLookedUp]:
-        """Which intent has this key, and what became of these own transactions, private or public."""
+        """The intent with this key, and the state of these own transactions, private or public."""
         existing: IntentId | None = None
         if order.key:
             rows: Any = yield Statement(_BY_KEY, (encode_text(order.key),))
@@ -249,14 +252,17 @@ class Asking:
         )
 
     def look_up_all(self, orders: Sequence[LookUpIntents]) -> Reading[list[IntentsLookedUp]]:
-        """Several questions in one reading."""
+        """Answer several look-ups in one reading."""
         answers = []
         for order in orders:
             answers.append((yield from self.look_up(order)))
         return answers
 
     def receipt_of(self, intent: IntentId) -> Reading[Receipt | None]:
-        """The final outcome of an intent of this node, if it has one. The chain's word counts before ours."""
+        """The final outcome of an intent of this node, if it has one.
+
+        The chain takes precedence over a stored receipt.
+        """
         committed = yield from self._committed((intent,), (yield from self.final_height()))
         if intent in committed:
             return Receipt(intent, Outcome.CONFIRMED, leaf=committed[intent])
@@ -264,12 +270,12 @@ class Asking:
         return decode_receipt(rows[0][0]) if rows else None
 
     def transaction(self, intent: IntentId) -> Reading[StoredTransaction | None]:
-        """An intent of this node, and what became of it."""
+        """An intent of this node and its outcome."""
         found = yield from self._transactions(Statement(f"{_TRANSACTIONS} WHERE id = ?", (intent,)))
         return found[0] if found else None
 
     def transactions(self, after: IntentId | None, limit: int) -> Reading[tuple[StoredTransaction, ...]]:
-        """The intents of this node, latest first; those that follow this one in that order."""
+        """The intents of this node, latest first, starting behind `after` in that order."""
         if after is None:
             return (yield from self._transactions(Statement(_LATEST_TRANSACTIONS, (limit,))))
         return (yield from self._transactions(Statement(_TRANSACTIONS_AFTER, (after, limit))))
@@ -293,7 +299,7 @@ class Asking:
         return tuple(_told_where(each, deployed.get(each.intent.id)) for each in found) if deployed else found
 
     def _deployed(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, FactoryDeployment]]:
-        """What the factory told of these."""
+        """The factory's deployments of these intents."""
         deployed: dict[IntentId, FactoryDeployment] = {}
         for some in _in_batches(intents):
             rows: Any = yield Statement(f"SELECT deployment FROM deployed WHERE intent IN ({_marks(some)})", some)
@@ -301,7 +307,7 @@ class Asking:
         return deployed
 
     def _commits(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, tuple[int, LedgerOutcome]]]:
-        """Where these are on the chain by a leaf of their party, final or not."""
+        """The height and outcome of each of these intents that a leaf of its party committed, final or not."""
         commits: dict[IntentId, tuple[int, LedgerOutcome]] = {}
         for some in _in_batches(intents):
             rows: Any = yield Statement(f"{_COMMITS} AND outcomes.intent IN ({_marks(some)})", some)
@@ -321,13 +327,13 @@ class Asking:
         return transitions_found(contract, leaves, None if peer == self.node else peer, bytes_max)
 
     def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> Reading[frozenset[int]]:
-        """The blocks of this range that the index has something of a contract in."""
+        """The heights of this range at which the index has an outcome of the contract."""
         sql = "SELECT DISTINCT height FROM outcomes WHERE contract = ? AND height >= ? AND height <= ?"
         rows: Any = yield Statement(sql, (contract, first, last))
         return frozenset(height for (height,) in rows)
 
     def free_places(self, heights: Sequence[int]) -> Reading[dict[int, int]]:
-        """Behind the outcomes of each of these blocks, where it has any."""
+        """The first free place behind the outcomes of each of these blocks; blocks without outcomes are absent."""
         free: dict[int, int] = {}
         for some in _in_batches(heights):
             sql = f"SELECT height, MAX(place) FROM outcomes WHERE height IN ({_marks(some)}) GROUP BY height"
@@ -338,7 +344,7 @@ class Asking:
     def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int
     ) -> Reading[tuple[Leaf, ...]]:
-        """What was committed up to this height and of which this node holds no state."""
+        """The leaves committed up to height `last` of which this node holds no state, the earliest first."""
         rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit, skip))
         return tuple(Leaf(leaf) for (leaf,) in rows)
 
@@ -348,7 +354,7 @@ class Asking:
     standing_states: Final = staticmethod(nullified_states)
 
     def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
-        """Those of these that this node holds, in the order asked for."""
+        """Those of these states that this node holds, in the order of `ids`."""
         held: dict[StateId, State] = {}
         for leaves in _in_batches(tuple(dict.fromkeys(each.leaf for each in ids))):
             sql = f"SELECT state FROM states WHERE state IS NOT NULL AND contract = ? AND leaf IN ({_marks(leaves)})"
@@ -368,12 +374,12 @@ class Asking:
         return tuple(decode_contract(contract) for (contract,) in rows)
 
     def contract(self, address: ContractAddress) -> Reading[KnownContract | None]:
-        """One of them, with its genesis."""
+        """The contract with this address, with its genesis; None if the node does not have it."""
         rows: Any = yield Statement("SELECT contract FROM contracts WHERE address = ?", (address,))
         return decode_contract(rows[0][0]) if rows else None
 
     def contracts_with_work(self) -> Reading[tuple[ContractAddress, ...]]:
-        """Those of which something is unfinished: a node begins with them and loads the others when asked."""
+        """The contracts with unfinished work: a node starts with them and loads the others on demand."""
         final_height = yield from self.final_height()
         final_time_s = yield from self.final_time_s(final_height)
         rows: Any = yield Statement(_WITH_WORK, (final_height, final_height, final_time_s, final_time_s))
@@ -382,7 +388,7 @@ class Asking:
     # Parts of the answers.
 
     def _outcomes(self, intents: Sequence[IntentId], final_height: int) -> Reading[dict[IntentId, Outcome]]:
-        """The final outcomes of these, private or public: the chain's word counts before ours."""
+        """The final outcomes of these, private or public; the chain takes precedence over stored receipts."""
         outcomes: dict[IntentId, Outcome] = {}
         for some in _in_batches(intents):
             sql = f"SELECT receipt FROM intents WHERE receipt IS NOT NULL AND id IN ({_marks(some)})"
@@ -397,7 +403,7 @@ class Asking:
         return outcomes | dict.fromkeys(committed, Outcome.CONFIRMED)
 
     def _committed(self, intents: Sequence[IntentId], final_height: int) -> Reading[dict[IntentId, Leaf]]:
-        """Which of these are on the chain by a leaf of their party, in a block that is final."""
+        """The leaf, signed by its party, that committed each of these intents in a final block."""
         committed: dict[IntentId, Leaf] = {}
         for some in _in_batches(intents):
             sql = f"{_COMMITTED} AND outcomes.intent IN ({_marks(some)})"
@@ -406,11 +412,11 @@ class Asking:
         return committed
 
     def outcomes(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, Outcome]]:
-        """How these transactions of this node ended, private or public, as far as they have for good."""
+        """The final outcomes of these transactions of this node, private or public; those without one are absent."""
         return (yield from self._outcomes(tuple(intents), (yield from self.final_height())))
 
     def final_height(self) -> Reading[int]:
-        """The height of the latest block that is or was as deep as it must be; below all heights if there is none."""
+        """The height of the latest block that is or was `confirmations` deep; below all heights if there is none."""
         rows: Any = yield Statement("SELECT MAX(height) FROM blocks")
         height = rows[0][0]
         if height is None:
@@ -420,7 +426,7 @@ class Asking:
         return int(depth if known is None else max(depth, known))
 
     def final_time_s(self, final_height: int) -> Reading[int]:
-        """The chain time of that block; 0 if the index has none as deep."""
+        """The chain time of the latest block up to that height; 0 if the index has none."""
         sql = "SELECT time_s FROM blocks WHERE height <= ? ORDER BY height DESC LIMIT 1"
         rows: Any = yield Statement(sql, (final_height,))
         return rows[0][0] if rows else 0
@@ -450,7 +456,7 @@ def _transaction(
     height, outcome = commit if commit is not None else (None, None)
     decided = None if receipt is None else decode_receipt(receipt)
     if height is not None and outcome is not None and height <= final_height:
-        # The chain's word counts before ours.
+        # The chain takes precedence over a stored receipt.
         decided = Receipt(outcome.intent, Outcome.CONFIRMED, leaf=outcome.leaf)
     return StoredTransaction(
         decode_intent(intent),
@@ -493,7 +499,7 @@ _RESTORED: Final = (
     "id, intent, parked_reason, permission, ending_reason, voided_at, issued, void_after_s, used_at, used_leaf"
 )
 
-# The two halves each have an index of their own: what has no outcome, and what has one that is not final.
+# Each half of the union has an index of its own: intents without an outcome, and intents whose outcome is not final.
 _UNFINISHED: Final = f"""
 SELECT {_RESTORED} FROM (
     SELECT position, {_RESTORED} FROM intents WHERE contract = ? AND receipt IS NULL AND settled_at IS NULL
@@ -519,7 +525,7 @@ ORDER BY account, nonce"""
 _INDEXED: Final = """
 SELECT outcome FROM outcomes WHERE contract = ? AND height <= ? ORDER BY height DESC, place DESC LIMIT ?"""
 
-# What has expired in a final block is of no use to anybody, and what is on the chain has no use any more.
+# A leaf that expired in a final block, or whose intent is on the chain, is not needed any more.
 _STILL_VALID: Final = f"""
 contract = ? AND valid_until_s >= ? AND NOT EXISTS (
     SELECT 1 FROM outcomes
@@ -535,7 +541,7 @@ FROM prepared AS kept_for WHERE {_STILL_VALID} ORDER BY position"""
 
 _ENDORSED: Final = f"SELECT kept FROM endorsed AS kept_for WHERE {_STILL_VALID} ORDER BY position, leaf"
 
-# The chain has said nothing of these.
+# Leaves for which the chain has no outcome yet.
 _SENT: Final = """
 SELECT contract, leaf, peer, size_bytes, valid_until_s FROM receipts_due
 WHERE peer IS NOT NULL AND is_final = 0 AND NOT EXISTS (
@@ -562,7 +568,7 @@ SELECT COUNT(*) FROM (
     UNION ALL
     SELECT 1 FROM intents WHERE receipt IS NULL AND settled_at > ?) AS unfinished"""
 
-# Of an intent's id on the chain only a leaf that its party signed counts, in the intent's own contract (trust rule 1).
+# An intent counts as on the chain only by a leaf that its party signed, in the intent's own contract (trust rule 1).
 _ITS_OWN: Final = f"""
 FROM outcomes JOIN intents ON intents.id = outcomes.intent AND intents.contract = outcomes.contract
 WHERE status = '{LedgerStatus.COMMITTED.value}' AND intents.settled_at = outcomes.height"""

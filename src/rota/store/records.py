@@ -1,15 +1,15 @@
-"""What each record of a syncpoint changes, as SQL.
+"""The changes that each record of a syncpoint makes, as SQL.
 
-Theory of operation. A record becomes statements without anything being read first, so that a group of
-syncpoints is one batch. Every statement may be carried out twice: a syncpoint whose commit was reported as a
-failure and had happened is written again by its own rule (protocol §8), and must change nothing then.
+Theory of operation. A record becomes statements without reading anything first, so that a group of syncpoints is one
+batch. Every statement may be carried out twice: a syncpoint whose commit was reported as a failure although it had
+happened is written again by its own rule (protocol §8), and must change nothing then.
 
 An intent, a dispatch and a nonce have an outcome at a height; a state is committed and spent at one. A reorganisation
-takes away what lies above the height at which the chains part, and nothing else has to be undone. Where it takes back
-final blocks, receipts are marked as well (`store.finality`).
+removes everything above the height at which the chains part, and nothing else has to be undone. Where it takes back
+final blocks, it also marks receipts (`store.finality`).
 
-A state that is spent by a nullifier is noted with it when it is written, and with whether that is spent. From then on
-the nullifier's spending is its own.
+The nullifier of a state is stored with the state, together with its spending if it is on the chain already. From then
+on, a spending of the nullifier spends the state.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ from rota.wire.sizes import transition_bytes
 
 # Milliseconds of this node's own time.
 Clock: TypeAlias = Callable[[], int]
-# What spends a state of a contract in place of its id, as far as this node can tell.
+# The nullifier that spends a state of a contract in place of its id, if there is one and this node can compute it.
 NullifierOf: TypeAlias = Callable[[ContractAddress, State], bytes | None]
 
 
 def spent_by_id(_contract: ContractAddress, _state: State) -> bytes | None:
-    """Of a node all of whose contracts name the states that they spend."""
+    """No nullifier: for a node all of whose contracts name the states that they spend."""
     return None
 
 
 class Writing:
-    """Turns records into statements for one node. `separators` are those of the contracts that it has."""
+    """Turns records into statements for one node. `separators` are the domain separators of its contracts."""
 
     def __init__(
         self,
@@ -97,17 +97,17 @@ class Writing:
         self.separators = separators
         self.index_window_max = config.index_window_max
         self.confirmations = config.confirmations
-        # Longer than anything that is sent now can be valid.
+        # Longer than any transition that is sent now can be valid.
         self.sent_due_s = 2 * max(config.validity_s, config.prepared_validity_s)
         self.clock = clock
         self.nullifier_of = nullifier_of
-        # The latest block that this run indexed: the database has nothing above it. Not known before the first one.
+        # The latest block that this run indexed: the database has nothing above it. None before the first one.
         self._top: int | None = None
-        # What else is written with the acceptance of an intent.
+        # Statements that are written with the acceptance of an intent.
         self.accompanied = accompanied if accompanied is not None else {}
 
     def statements(self, contract: ContractAddress, record: Record, position: int) -> Iterator[Statement]:
-        """One record of a syncpoint of this contract; its position is greater than that of any before."""
+        """The statements of one record of a syncpoint of this contract; `position` is greater than all earlier ones."""
         match record:
             case NodeStarted(incarnation):
                 yield Statement("UPDATE node SET incarnation = ?", (incarnation,))
@@ -179,13 +179,13 @@ class Writing:
     def _signed(
         self, contract: ContractAddress, transitions: Sequence[Transition], position: int
     ) -> Iterator[Statement]:
-        """What confirms an intent from now on, and what it makes: whoever has the signature may commit it."""
+        """Note the signed leaves and the states that they make: any holder of the signatures may commit them."""
         for made in transitions:
             yield Statement(_SIGN, (made.intent, made.leaf, made.valid_until_s), made.intent)
             yield signed_due(contract, made)
             yield from known_alone(contract, made, position)
             yield from self._states(contract, made, position)
-        # Among the statements of a slot only one that was lost finds its leaf on the chain already.
+        # Only a leaf whose first record was lost can be on the chain already; it is recorded again by itself.
         if len(transitions) == 1:
             intent, leaf = transitions[0].intent, transitions[0].leaf
             yield Statement(_RECOGNISE, (intent, leaf), intent)
@@ -193,7 +193,7 @@ class Writing:
     # Dispatches and states.
 
     def _dispatch(self, dispatch: RoundDispatch) -> Iterator[Statement]:
-        """A nonce is used by the dispatch that was written last: a write that was reported as failed gave it up."""
+        """Write a dispatch. The last one written uses the nonce: an earlier one was given up when its write failed."""
         order, slot = dispatch.round, dispatch.slot
         yield Statement(_DISPATCH, (*slot, order.contract, order.digest, encode(dispatch), dispatch.signer))
         yield Statement(f"DELETE FROM dispatched_intents WHERE number = {_NUMBER}", slot)
@@ -220,7 +220,7 @@ class Writing:
     def _held(
         self, contract: ContractAddress, transition: Transition, position: int, sent: StatesReceived | None = None
     ) -> Iterator[Statement]:
-        """What this node has of a transition, and that it will have a receipt of it, unless it does nothing."""
+        """Store the known parts of a transition, and expect a receipt unless it is empty and voids its intent."""
         if not transition.is_empty or not self._voids(contract, transition.intent, transition.leaf):
             if sent is None:
                 yield transition_due(contract, transition)
@@ -232,7 +232,7 @@ class Writing:
     def _permitted(
         self, contract: ContractAddress, setting: Transition, position: int, peer: NodeName
     ) -> Iterator[Statement]:
-        """The transitions that the record of a lock permits, as far as known: held as if a peer had sent them."""
+        """Store the transitions that a lock's record permits, as far as they are known, as if a peer had sent them."""
         for made in permitted_by(self.separators[contract], setting) if setting.lock is not None else ():
             if made is not None and states_with_bytes((made,)):
                 digest = Digest(keccak(encode(made)))
@@ -251,7 +251,7 @@ class Writing:
                 yield Statement(_NULLIFIED_BY, (nullifier, position, contract, nullifier, contract, *state.id))
 
     def _deliveries(self, order: DispatchRound, slot: tuple[ContractAddress | None, int | None]) -> Iterator[Statement]:
-        """Of the dispatch with this account and nonce, or of a prepared transition, which has neither."""
+        """The deliveries of the dispatch with this account and nonce; a prepared transition has neither."""
         for delivery in deliveries_of(order, self.node):
             yield Statement(_DELIVER, (delivery.digest, delivery.peer, delivery.part, *slot, self.clock()))
 
@@ -282,7 +282,7 @@ class Writing:
     # The chain.
 
     def _blocks(self, record: BlocksIndexed, position: int) -> Iterator[Statement]:
-        """What stands above `parted_at` goes, these blocks come, and those that are too old are forgotten."""
+        """Remove everything above `parted_at`, add these blocks, and delete the blocks that are too old."""
         undoes = self._top is None or record.parted_at < self._top
         self._top = record.blocks[-1].height if record.blocks else record.parted_at
         if undoes:
@@ -307,15 +307,15 @@ class Writing:
         yield Statement(_FINAL, (depth, depth))
 
     def made_up(self, blocks: Sequence[ChainBlock], free: Mapping[int, int], position: int) -> Iterator[Statement]:
-        """What the index passed by in blocks that it has; `free` is the first free place of each of their heights."""
+        """The outcomes that the index skipped in these blocks; `free` has the first free place of each height."""
         for block in blocks:
             yield from self._contents(block, position, free.get(block.height, 0))
 
     def _contents(self, block: ChainBlock, position: int, first_place: int = 0) -> Iterator[Statement]:
         """The outcomes first, then their consequences, most of them by one statement for all outcomes of the block.
 
-        A block also has the outcomes of contracts that any account deployed under an id that this node awaits. A
-        contract that this node did not take in has none here.
+        A block also has outcomes of contracts that any account deployed under an id that this node awaits. Outcomes of
+        a contract that this node does not have are left out.
         """
         own = (each for each in block.outcomes if each[0] in self.separators)
         placed = tuple(enumerate(own, first_place))
@@ -340,7 +340,7 @@ class Writing:
                     yield Statement(_SPENT_BY_NULLIFIER, (block.height, position, contract, spent.leaf))
         for deployed in block.deployments:
             yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
-            # Any account may deploy another contract under the id, which this node does not have.
+            # Any account may deploy another contract under the id; this node does not have that one.
             if deployed.contract in self.separators:
                 yield from restoring(NO_CONTRACT, deployed.intent)
                 yield from deployment_returned(deployed.intent)
@@ -368,7 +368,7 @@ def _of_deployment(
 
 
 def add_contract(known: KnownContract) -> Statement:
-    """From now on this node has this contract."""
+    """The statement that adds this contract, or replaces its stored value."""
     return Statement(_ADD_CONTRACT, (known.contract.address, encode(known)))
 
 
@@ -405,8 +405,8 @@ _PROPOSE: Final = """
 INSERT INTO proposals (peer, deployment, position, proposal) VALUES (?, ?, ?, ?)
 ON CONFLICT (peer, deployment) DO UPDATE SET proposal = excluded.proposal"""
 
-# The factory uses an id once. But whoever has it create a contract whose constructor deploys under the same id has it
-# tell of two, that of the constructor first: the first is the one that counts, in memory too.
+# The factory uses an id once. But a deployed contract whose constructor deploys under the same id makes it emit two
+# events, that of the constructor first: the first one counts, in memory too.
 _DEPLOYED: Final = """
 INSERT INTO deployed (intent, height, deployment) VALUES (?, ?, ?) ON CONFLICT (intent, height) DO NOTHING"""
 
@@ -432,7 +432,7 @@ VALUES ((SELECT COALESCE(MAX(number) + 1, 0) FROM dispatches), ?, ?, ?, ?, ?, ?)
 ON CONFLICT (account, nonce) DO UPDATE SET contract = excluded.contract, digest = excluded.digest,
     dispatch = excluded.dispatch, signer = excluded.signer, settled_at = NULL"""
 
-# A leaf is committed once. Only the intent stands in the condition, so that no database takes another index than its.
+# A leaf is committed once. The condition uses an index for the intent alone, so that no database chooses another index.
 _IS_COMMITTED: Final = f"contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"
 
 _HOLD: Final = independent(
@@ -462,7 +462,7 @@ WHERE states.spent_at IS NULL""",
     row=(0, 1, 2),
 )
 
-# Of two that one nullifier spends both are spent.
+# One nullifier may belong to two states: it spends both.
 _SPENT_BY_NULLIFIER: Final = """
 UPDATE states SET spent_at = ?, changed = ? WHERE contract = ? AND nullifier = ? AND spent_at IS NULL"""
 
@@ -521,8 +521,8 @@ _OUTCOME: Final = independent(
 INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 )
 
-# Of all intents that a block committed: few of them are this node's own, and each is found by its id. Contract and
-# height are computed, so that no database takes their index and goes through the whole block for each intent.
+# Few of the intents that a block committed are this node's own, and each is found by its id. Contract and height are
+# computed, so that no database takes their index and goes through the whole block for each intent.
 _THIS_OUTCOME: Final = f"""outcomes.intent = intents.id AND outcomes.contract || '' = intents.contract
     AND outcomes.height + 0 = ? AND outcomes.status = '{LedgerStatus.COMMITTED.value}'"""
 _SETTLED: Final = f"""
@@ -530,7 +530,7 @@ UPDATE intents SET settled_at = ? WHERE id IN (SELECT intent FROM outcomes WHERE
 AND EXISTS (
     SELECT 1 FROM outcomes, signed_leaves WHERE {_THIS_OUTCOME}
     AND signed_leaves.intent = outcomes.intent AND signed_leaves.leaf = outcomes.leaf)"""
-# Whether a leaf voids the intent only its contract's separator can tell: such an intent is marked before.
+# Only the contract's separator shows whether a leaf voids the intent: such an intent is marked before.
 _USED: Final = f"""
 UPDATE intents SET used_at = ?, used_leaf = (
     SELECT leaf FROM outcomes WHERE {_THIS_OUTCOME} ORDER BY place DESC LIMIT 1)
@@ -553,8 +553,8 @@ _MINED: Final = """
 INSERT INTO mined (account, nonce, height, status) VALUES (?, ?, ?, ?)
 ON CONFLICT (account, nonce) DO UPDATE SET height = excluded.height, status = excluded.status"""
 
-# A transaction that failed as a whole has no outcomes; one that went well has one for each transition, perhaps
-# from another transaction with the same round, which anybody may send. Few dispatches are unsettled at a time.
+# A transaction that failed as a whole has no outcomes; one that succeeded has one for each transition, perhaps
+# from another transaction with the same round, which any account may send. Few dispatches are unsettled at a time.
 _SETTLE_DISPATCHES: Final = """
 UPDATE dispatches SET settled_at = (
     SELECT CASE

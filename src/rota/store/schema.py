@@ -1,8 +1,7 @@
 """Numbered migrations that run when a database is opened; a newer schema than ours is refused.
 
-A migration is a file of plain SQL, `migrations/NNNN_name.sql`, and is never changed once it was released: what
-comes later is another file. All that are missing run in one transaction, so that a database has a version or
-the next one and nothing between.
+A migration is a file of plain SQL, `migrations/NNNN_name.sql`, and is never changed after its release: later changes
+are another file. All missing ones run in one transaction, so that a database has either the old version or the new one.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Migration(NamedTuple):
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """All of them in their order; their numbers leave no gap."""
+    """All migrations in order; their numbers leave no gap."""
     found = []
     for file in files("rota.store").joinpath("migrations").iterdir():
         name = _FILE.fullmatch(file.name)
@@ -48,7 +47,7 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def missing(version: int) -> Iterator[Statement]:
-    """What brings a database of this version to ours; nothing may be known of one that is newer."""
+    """The statements that migrate a database of this version to ours. `Refused` when it is newer than ours."""
     known = migrations()[-1].version
     if version > known:
         raise Refused(
@@ -61,7 +60,7 @@ def missing(version: int) -> Iterator[Statement]:
 
 
 def claim(found: str, name: NodeName) -> Iterator[Statement]:
-    """A database belongs to the node that first opened it: another's nonces and incarnations would be ours."""
+    """Assign a database to the node that first opens it: sharing one would mix up nonces and incarnations."""
     if found and found != name:
         raise Refused(f"node: the database belongs to {found}, not to {name}")
     if not found:

@@ -3,14 +3,14 @@
 Theory of operation. One thread writes, one reads for the node and one for callers of its APIs, each with a connection
 of its own: in WAL mode none waits for another, and a caller's reading is stopped when it takes too long.
 `synchronous=FULL` makes a commit wait for the disk. A lock on a file beside the database keeps a second process out,
-and goes with the process however that ends. Every transaction is conditional on the file being as this process left it
-(`database.Fence`), in case somebody puts another one into its place.
+and is released with the process however that ends. Every transaction is conditional on the file being as this process
+left it (`database.Fence`), in case the file is replaced by another one.
 
-SQLite restarts its log only at a moment without a reading. Readings that follow one another without a gap would let the
-log grow by every write, so that they pause while it is long.
+SQLite restarts its log only when there is no reading. Readings without a gap between them would let the log grow with
+every write, so they pause while it is long.
 
-A COMMIT that fails is looked into with a new connection, because what the disk has of the log decides, and not
-what the old connection believes of it.
+A COMMIT that fails is examined with a new connection, because the log on the disk decides, and not the state of the
+old connection.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ READINGS_TOGETHER_MAX: Final = 64
 CALLERS_READING_S: Final = 5.0
 STEPS_BETWEEN_LOOKS: Final = 10_000
 LOG_BYTES_MAX: Final = 268_435_456
-# Before a reading while the log is longer, and once in this time: the node writes meanwhile.
+# The pause before a reading while the log is longer, and how often: the node writes meanwhile.
 PAUSE_S: Final = 0.2
 BETWEEN_PAUSES_S: Final = 1.0
 TOO_MUCH_ASKED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG)
@@ -67,7 +67,7 @@ TOO_MUCH_ASKED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG)
 PRIMARY_CODE: Final = 0xFF
 REJECTING: Final = (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 BREAKING: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-# What a value can be that no column holds; some of these are errors of SQLite, and not of the file.
+# Errors for values that no column can hold; some of these are errors of SQLite's API, and not of the file.
 BAD_VALUES: Final = (ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 
 
@@ -91,15 +91,15 @@ class SqliteDatabase:
         self._callers = _Reader(path, "callers", log_bytes_max, callers_reading_s)
 
     async def open(self) -> None:
-        """Open the file, or make it; only one process may have it."""
+        """Open the file, or create it; only one process may have it open."""
         await self._run(self._writer, self._open)
 
     async def keep(self) -> None:
-        """The lock on the file needs nothing."""
+        """Wait until cancelled: the lock on the file needs no renewal."""
         await asyncio.get_running_loop().create_future()
 
     async def write(self, statements: Sequence[Statement], written: int) -> None:
-        """One transaction, on the disk on return."""
+        """Write one transaction, on the disk on return."""
         await self._run(self._writer, lambda: self._write(statements, written))
 
     async def read(self, reading: Reading[Answer]) -> Answer:
@@ -112,7 +112,7 @@ class SqliteDatabase:
         return await (self._callers if FOR_CALLER.get() else self._own).read(reading)
 
     async def close(self) -> None:
-        """Give the file back."""
+        """Close the connections and release the lock."""
         await self._own.close()
         await self._callers.close()
         await self._run(self._writer, self._close_writing)
@@ -216,7 +216,7 @@ class SqliteDatabase:
             self._fence.acknowledge(written)
 
     def _judged(self, problem: sqlite3.Error) -> Exception:
-        """Whether the transaction or the file is at fault, or the next attempt may succeed."""
+        """The error to raise: the transaction or the file is at fault, or the next attempt may succeed."""
         primary = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & PRIMARY_CODE
         if primary in REJECTING:
             return NotWritten(f"{self._path}: {problem}")
@@ -225,7 +225,7 @@ class SqliteDatabase:
         return Unavailable(f"{self._path}: {problem}")
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
-        """SQLite rolls back by itself when the disk is full; a connection that cannot is not used again."""
+        """Roll back, which SQLite does by itself when the disk is full; a connection that fails to is dropped."""
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -233,7 +233,7 @@ class SqliteDatabase:
             self._drop_connection()
 
     def _settle(self) -> None:
-        """A new connection finds out whether the commit that is in doubt is in the database."""
+        """Find out with a new connection whether the commit in doubt is in the database."""
         if self._fence.in_doubt is None:
             return
         self._drop_connection()
@@ -256,7 +256,7 @@ class SqliteDatabase:
 
 
 class _Reader:
-    """A thread that reads, with a connection of its own; without `limit_s` it takes the time that a reading needs."""
+    """A thread that reads, with a connection of its own; without `limit_s` a reading may take any time."""
 
     def __init__(self, path: Path, name: str, log_bytes_max: int, limit_s: float | None = None) -> None:
         self._path = path
@@ -286,7 +286,7 @@ class _Reader:
     # In its thread.
 
     def _read_all(self, loop: asyncio.AbstractEventLoop) -> None:
-        """All that wait, and all that come meanwhile: to change threads costs more than a short reading does."""
+        """Answer all waiting readings, and later ones too: a thread switch costs more than a short reading."""
         while self._readings:
             told: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
             while self._readings and len(told) < READINGS_TOGETHER_MAX:
@@ -299,7 +299,7 @@ class _Reader:
         loop.call_soon_threadsafe(self._read_more, loop)
 
     def _read_more(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In the loop's thread: something may have come after the last look."""
+        """In the loop's thread: continue if a reading arrived after the last check."""
         self._is_reading = bool(self._readings)
         if self._is_reading:
             self._thread.submit(self._read_all, loop)
@@ -316,7 +316,7 @@ class _Reader:
                 limit = f"the reading took longer than {self._limit_s:g} s; ask for less at a time"
                 raise ReadingTooSlow(f"{self._path}: {limit}") from problem
             if self._limit_s is not None and getattr(problem, "sqlite_errorcode", None) in TOO_MUCH_ASKED:
-                # A pattern that is too long, or a statement with too much in it: the error of the caller that asks.
+                # A pattern that is too long, or a statement that is too large: an error of the caller.
                 raise Unanswerable(str(problem)) from problem
             self._close()
             raise Unavailable(f"{self._path}: {problem}") from problem
@@ -346,20 +346,20 @@ class _Reader:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Transactions are ours to begin and end. The file is for nobody else to read: it has private states in it."""
+    """Connect without implicit transactions. The file has private states in it: only its owner may read it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.close(descriptor)
     return sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
 
 
 def _speak_like_postgres(connection: sqlite3.Connection) -> None:
-    """Texts compare by their letters and with their case: then one query has one answer on both databases."""
+    """Compare texts by code points and case, so that one query has one answer on both databases."""
     connection.execute("PRAGMA case_sensitive_like = ON")
     connection.create_collation("C", lambda one, other: (one > other) - (one < other))
 
 
 def _tell_all(told: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
-    """Who stopped waiting is not told."""
+    """Deliver the answers; a caller that stopped waiting is skipped."""
     for answered, answer, problem in told:
         if answered.done():
             continue

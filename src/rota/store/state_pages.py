@@ -1,7 +1,7 @@
-"""The states that a node holds of a contract, some at a time, as SQL.
+"""The states that a node holds of a contract, by pages, as SQL.
 
-A payer attaches up to half a MiB to a coin, and makes any number of payments. So a page is bounded in states and in
-bytes; the readings ask for sizes before contents.
+A payer can attach up to half a MiB to a coin, and make any number of payments. So a page is bounded in states and in
+bytes; the readings read sizes before contents.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def unspent_page(contract: ContractAddress, after: StatePlace | None, limit: int
 
 
 def changes_page(contract: ContractAddress, since: int, limit: int) -> Reading[StateChanges]:
-    """The changes of these after the record with this position, up to a page."""
+    """The changes of a contract's unspent states after the record with this position, up to a page."""
     as_of, is_complete = yield from _changes_up_to(contract, since, limit)
     rows: Any = yield Statement(_CHANGED, (contract, since, as_of))
     changed = [(decode_state(state), bool(is_unspent)) for state, is_unspent in rows]
@@ -42,7 +42,7 @@ def changes_page(contract: ContractAddress, since: int, limit: int) -> Reading[S
 def page_since(
     contract: ContractAddress, since: int, limit: int, on_chain: bool = False
 ) -> Reading[tuple[int, tuple[State, ...]]]:
-    """All that this node holds and that changed after the record with this position, spent or not."""
+    """The states that this node holds and that changed after the record with this position, spent or not."""
     as_of, _ = yield from _changes_up_to(contract, since, limit)
     sql = _COMMITTED_SINCE if on_chain else _HELD_SINCE
     rows: Any = yield Statement(sql, (contract, since, as_of))
@@ -52,16 +52,16 @@ def page_since(
 def nullified_states(
     contract: ContractAddress, limit: int, skip: int = 0, is_own: bool = False
 ) -> Reading[tuple[State, ...]]:
-    """The unspent ones on the chain that a word spends in place of their ids, the oldest first.
+    """The unspent states on the chain that a nullifier spends in place of their ids, the oldest first.
 
-    Perhaps only those that intents of this node made.
+    With `is_own`, only those that intents of this node made.
     """
     rows: Any = yield Statement(_NULLIFIED_OF_OWN if is_own else _NULLIFIED, (contract, limit, skip))
     return tuple(decode_state(state) for (state,) in rows)
 
 
 def _changes_up_to(contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, bool]]:
-    """The change with which a page is full, and whether it is the latest: a page has whole changes."""
+    """The last change of the page, and whether it is the latest change: a page has whole changes."""
     rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
     latest = max(since, rows[0][0] or 0)
     rows = yield Statement(_CHANGE_SIZES, (contract, since, limit))
@@ -71,7 +71,7 @@ def _changes_up_to(contract: ContractAddress, since: int, limit: int) -> Reading
 
 
 def _fitting(sizes: Iterable[int]) -> int:
-    """How many of these fit in a page; one at least, if there is one."""
+    """How many of these fit in a page; at least one, if there is one."""
     count = total = 0
     for size in sizes:
         total += size
@@ -108,7 +108,7 @@ _CHANGE_SIZES: Final = """
 SELECT changed, LENGTH(state) FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
 ORDER BY changed LIMIT ?"""
 
-# States that never had a place on the chain were never in a page.
+# States that were never on the chain were never in a page.
 _CHANGED: Final = """
 SELECT state, CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN 1 ELSE 0 END FROM states
 WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ? AND changed <= ?

@@ -1,8 +1,8 @@
-"""What users asked for, as they asked for it (`ports.SubmissionStore`).
+"""The requests of users, as they made them (`ports.SubmissionStore`).
 
-A private one is noted in the write with which the core accepts its intent, a public one with its transaction. So there
-is none that was not accepted. A unique index holds each idempotency key to one of them, or to one of each party whose
-callers are held to parties (`SubmissionKey`).
+A private one is written with the core's acceptance of its intent, a public one with its transaction: every stored one
+was accepted. A unique index limits each idempotency key to one submission, or to one of each party whose callers are
+held to parties (`SubmissionKey`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TABLE: Final = Table(
 )
 
 
-# Of what ended off the chain, the place of the leaf has the intent's id; a deployment is seen from what it deployed.
+# For an intent that ended off the chain the leaf is its id. A deployment succeeded if the factory deployed it.
 _HAS_SUCCEEDED: Final = f"""
 CASE WHEN EXISTS (
     SELECT 1 FROM receipts_undone
@@ -59,7 +59,7 @@ WHEN receipts.leaf <> receipts.intent THEN 1
 WHEN receipts.contract <> '{NO_CONTRACT}' THEN 0
 WHEN EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts.intent) THEN 1 ELSE 0 END"""
 
-# Of this node's own transactions: a liar can commit the id of one in another contract.
+# Only for this node's own transactions: a dishonest node can commit the id of one in another contract.
 _SENDER_OF_RECEIPT: Final = f"""
 SELECT submissions.sender FROM submissions
 WHERE submissions.id = receipts.intent AND (receipts.type = '{PUBLIC}' OR intents.id IS NOT NULL)"""
@@ -86,7 +86,7 @@ _ENDED: Final = Table(
 
 
 class _Earlier(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one that was changed asked for at another time, as far as that may change."""
+    """An earlier version of a changed submission: the fields that may change."""
 
     asked_at_ms: int
     data: bytes
@@ -100,7 +100,7 @@ class _Earlier(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is only shown. Numbers are text, as they may be longer than a stored number."""
+    """The fields that are only shown. Numbers are text, as they may be longer than a stored number."""
 
     data: bytes
     sender: str
@@ -132,7 +132,7 @@ class Submissions:
 
     @contextmanager
     def accompanying(self, submission: StoredSubmission, abi: Sequence[Entry]) -> Iterator[None]:
-        """Meanwhile the write that accepts this intent notes what its user asked for, and the ABI that came with it."""
+        """In this context, the write that accepts this intent also stores its submission and the submitted ABI."""
         self.accompanied[submission.id] = noting_submission(submission, abi, self._clock())
         try:
             yield
@@ -140,23 +140,23 @@ class Submissions:
             del self.accompanied[submission.id]
 
     async def get(self, intent: IntentId) -> StoredSubmission | None:
-        """What was asked for under this id."""
+        """The submission with this id; None if there is none."""
         sql = f"{_SELECT} WHERE submissions.id = ?"
         found = await self._door.read(_submissions(Statement(sql, (intent,))))
         return found[0] if found else None
 
     async def with_key(self, key: str, parties: PartyNames | None = None) -> IntentId | None:
-        """The transaction that has this idempotency key, the node's own first; perhaps only one of these parties."""
+        """The transaction with this idempotency key, the node's own first; with `parties`, only one of theirs."""
         return await self._door.read(_with_key(key, parties))
 
     async def using(self, key: SubmissionKey) -> IntentId | None:
-        """The transaction that keeps a request from using this key."""
+        """The transaction that prevents a request from using this key; None if the key is free."""
         return await self._door.read(_using(key))
 
     async def find(
         self, query: Query, is_open: bool = False, is_prepared: bool = False
     ) -> tuple[StoredSubmission, ...]:
-        """Those that are looked for; perhaps only such as have not ended, or that wait for who commits them."""
+        """The submissions that match; perhaps only unfinished ones, or prepared ones that others are to commit."""
         return await self._door.read(self._find(query, is_open, is_prepared))
 
     def _find(self, query: Query, is_open: bool, is_prepared: bool) -> Reading[tuple[StoredSubmission, ...]]:
@@ -164,16 +164,16 @@ class Submissions:
             return (yield from _submissions(selection(_TABLE, _COLUMNS, query)))
         height = yield from self._final_height()
         among = (_PREPARED if is_prepared else _OPEN).format(height=int(height))
-        # Few are open of the many that ever were: these few are gone through, not the many.
+        # Few of all submissions are open: the query starts from those.
         table = replace(_TABLE, source=f"({among}) AS few CROSS JOIN submissions")
         return (yield from _submissions(selection(table, _COLUMNS, query, also="submissions.id = few.id")))
 
     async def find_ended(self, query: Query) -> tuple[NumberedReceipt, ...]:
-        """The final receipts that a query looks for, also those of other nodes' transactions; the latest first."""
+        """The final receipts that match, also those of other nodes' transactions; the latest first."""
         return await self._door.read(_ended(query))
 
     async def dependencies(self, intent: IntentId) -> Dependencies:
-        """What it depends on, and what depends on it."""
+        """The transactions that it depends on, and those that depend on it."""
         return await self._door.read(_dependencies(intent))
 
 
@@ -184,7 +184,7 @@ def _with_key(key: str, parties: PartyNames | None) -> Reading[IntentId | None]:
     if parties is None:
         found = yield from _submissions(Statement(_WITH_ANY_PARTYS_KEY, (encode_text(key),)))
         return found[0].id if found else (yield from _older_with(key))
-    # A credential may have very many parties: a look at each of them, and some in a statement.
+    # A credential may have very many parties: each is looked up, several in one statement.
     for at in range(0, len(parties.patterns), PATTERNS_AT_ONCE_MAX):
         ranges = [bounds_of(each, parties.node) for each in parties.patterns[at : at + PATTERNS_AT_ONCE_MAX]]
         values = [(encode_text(key), encode_text(least), encode_text(most)) for least, most in ranges]
@@ -212,7 +212,7 @@ def _older_with(key: str) -> Reading[IntentId | None]:
 
 
 def _with_common_key(key: str) -> Reading[StoredSubmission | None]:
-    """The one whose key belongs to the node."""
+    """The submission with this key, if the key belongs to the node."""
     found = yield from _submissions(Statement(_WITH_COMMON_KEY, (encode_text(key),)))
     older = () if found else (yield from _submissions(Statement(_WITH_TEXT_KEY, (stored_text(key),))))
     return next((each for each in (*found, *older) if each.idempotency_key == key), None)
@@ -223,7 +223,7 @@ def _ended(query: Query) -> Reading[tuple[NumberedReceipt, ...]]:
 
 
 def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:
-    """What notes a submission, for whoever accepts it in the same write. A second time it changes nothing."""
+    """The statements that store a submission, for the same write as its acceptance. Repeating them changes nothing."""
     row: tuple[Value, ...] = (
         submission.id,
         now_ms,
@@ -248,7 +248,7 @@ def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms
 
 
 def changing_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:
-    """What notes that a submission asks for something else; its number and time of acceptance stay."""
+    """The statements that change a submission's request; its number and time of acceptance stay."""
     row = (
         submission.to,
         stored_text(submission.function),
@@ -339,7 +339,7 @@ def _submission(
 
 
 def _at_another_time(submission: StoredSubmission, earlier: _Earlier) -> StoredSubmission:
-    """The same with what it asked for then."""
+    """The submission with the request of an earlier version."""
     return replace(
         submission,
         accepted_at_ms=earlier.asked_at_ms,
@@ -381,7 +381,7 @@ _WITH_PARTYS_KEY: Final = f"{_SELECT} WHERE exact_key = ? AND key_owner = ?"
 # Older nodes stored the key with the intent.
 _INTENT_WITH_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 _WITH_ANY_PARTYS_KEY: Final = f"{_SELECT} WHERE exact_key = ? AND key_owner IS NOT NULL ORDER BY key_owner LIMIT 1"
-# Two, as `treasury.` itself is between the bounds of `treasury.*` and none of its parties.
+# Two rows, as `treasury.` itself is between the bounds of `treasury.*` and none of its parties.
 _WITH_KEY_BETWEEN: Final = f"""
 SELECT * FROM (
     {_SELECT} WHERE exact_key = ? AND key_owner >= ? AND key_owner <= ? ORDER BY key_owner LIMIT 2) AS found"""
@@ -395,7 +395,7 @@ _PREPARED: Final = """
 SELECT id FROM intents WHERE issued IS NOT NULL AND receipt IS NULL AND voided_at IS NULL AND settled_at IS NULL
 UNION ALL SELECT id FROM intents WHERE issued IS NOT NULL AND receipt IS NULL AND settled_at > {height}"""
 
-# Its own id may be there from a write that was in doubt; a key that another one has is an error.
+# A write that was in doubt may have stored the same id; a key that another submission uses is an error.
 _ADD: Final = """
 INSERT INTO submissions (
     number, id, accepted_at_ms, type, submit_mode, sender, domain, recipient, function, abi, idempotency_key,

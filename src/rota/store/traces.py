@@ -1,7 +1,7 @@
-"""What the sequencer left of private transactions: transitions, rounds that went to the ledger, what was prepared.
+"""Traces of private transactions: transitions, rounds sent to the ledger, prepared transactions.
 
-`ports.TraceStore`. A transition may be here several times, as dispatched and as received, with the bytes of other
-states each time: they are put together.
+`ports.TraceStore`. A transition may be stored several times, as dispatched and as received, with the bytes of other
+states each time: the copies are merged.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Traces:
         self._door: Final = door
 
     async def transition(self, contract: ContractAddress, leaf: Leaf) -> Transition | None:
-        """What this node has of a transition: dispatched, received, or prepared for its user."""
+        """The merged copies that this node has of a transition: dispatched, received, or prepared for its user."""
         return await self._door.read(_transition(contract, leaf))
 
     async def twins(self, contract: ContractAddress, leaf: Leaf) -> Mapping[StateId, tuple[State, ...]]:
-        """For each state of a committed transition those that were known and on the chain before it, and that the
-        nullifier of this state spends as well; at most `TWINS_MAX` of them.
+        """For each state of a committed transition, the states known and on the chain before it that the nullifier of
+        this state spends as well; at most `TWINS_MAX` of them.
         """
         return await self._door.read(_twins(contract, leaf))
 
@@ -53,26 +53,26 @@ class Traces:
         return await self._door.read(_dispatches(intent))
 
     async def dispatch(self, number: int) -> RoundDispatch | None:
-        """The round that this node sent under this number."""
+        """The round that this node sent under this number; None if there is none."""
         return await self._door.read(_dispatch(number))
 
     async def mined(self, dispatch: RoundDispatch) -> tuple[bool, int | None] | None:
-        """Whether a transaction of this node succeeded; nothing while no block has it.
+        """Whether a transaction of this node succeeded, and the time of its block while the node keeps that block.
 
-        With it comes the time of that block, as long as the node keeps it.
+        None while no block has the transaction.
         """
         return await self._door.read(_mined(dispatch))
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
-        """Which intents went to the ledger in which rounds, as a query looks for them."""
+        """The intents that match, each with the number of its round on the ledger."""
         return await self._door.read(_dispatched(selection(_DISPATCHES, "number, intent", query)))
 
     async def waiting_dispatch(self, transaction_hash: bytes) -> RoundDispatch | None:
-        """The round that this node sent under this hash, while no block has it."""
+        """The round that this node sent under this hash, while no block has it; None otherwise."""
         return await self._door.read(_waiting_dispatch(transaction_hash))
 
     async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:
-        """The rounds that this node sent last, the oldest of them first."""
+        """The latest rounds of this node, the oldest of them first."""
         return await self._door.read(_latest_rounds(limit))
 
 
@@ -106,7 +106,7 @@ def _transition(contract: ContractAddress, leaf: Leaf) -> Reading[Transition | N
         first = replace(first, outputs=outputs)
     if all(state.content is not None for state in first.outputs):
         return first
-    # Of the copies that peers send only some are kept, but all states.
+    # Only some of the copies that peers send are kept, but all states.
     sql = "SELECT state FROM states WHERE state IS NOT NULL AND contract = ? AND leaf = ?"
     rows = yield Statement(sql, (contract, leaf))
     held = {state.id: state for state in (decode_state(each) for (each,) in rows)}
@@ -151,7 +151,7 @@ def _latest_rounds(limit: int) -> Reading[tuple[LatestRound, ...]]:
     )
 
 
-# A round is counted and not read: it holds the private states of all that is in it.
+# A round is counted and not read: it holds the private states of all its transitions.
 _LATEST_ROUNDS: Final = """
 SELECT dispatches.nonce, contract, digest,
     (SELECT COUNT(*) FROM dispatched_intents WHERE dispatched_intents.number = dispatches.number),

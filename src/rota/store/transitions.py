@@ -3,8 +3,8 @@
 Theory of operation. A transition is stored under its leaf and a digest: that of the round with which it came, or the
 leaf itself where it stands alone. A peer can send the same transition under any number of digests, with contents left
 out, or with false lists, a false bound or a false signature, because no leaf binds them. So copies of peers are bounded
-by leaf. What this node signed, dispatched, prepared or has seen as an endorser replaces what a peer sent under the same
-name. Whoever asks is given the copy in which there is most for it, and of equals one that this node knows by itself.
+by leaf. A copy that this node signed, dispatched, prepared or saw as an endorser replaces a peer's under the same
+name. A reader gets the copy with the most contents that it may see, and of equals one that this node knows by itself.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rota.store.database import Reading, Statement, independent
 from rota.store.encoding import decode_transition, encode
 from rota.wire.sizes import transition_bytes
 
-# Of one leaf, as peers sent them.
+# Copies of one leaf that are stored from peers.
 COPIES_MAX: Final = 8
-# Of the transitions that a peer asks for at once.
+# Transitions that one answer to a peer has.
 FOUND_BYTES_MAX: Final = 3_145_728
 # One statement reads the copies of so many leaves, where each copy is small.
 SMALL_BYTES_MAX: Final = 4_096
@@ -31,20 +31,20 @@ LEAVES_AT_ONCE_MAX: Final = 64
 def known_transition(
     contract: ContractAddress, digest: Digest, transition: Transition, position: int, is_own: bool
 ) -> Statement:
-    """What this node knows by itself. Its own replaces what a peer sent; what is not whole may be less than that."""
+    """Store a transition known to this node itself. Its own (`is_own`) replaces a peer's; another may hold less."""
     sql = _OWN_TRANSITION if is_own else _TRANSITION
     values = (contract, transition.leaf, digest, position, encode(transition), int(is_own))
     return Statement(sql, values, transition.leaf)
 
 
 def known_alone(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
-    """A transition as a round of its own, which its leaf names: who dispatched it may die before it tells anybody."""
+    """Store a transition as a round of its own, named by its leaf: its dispatcher may fail before it sends it."""
     if states_with_bytes((transition,)):
         yield known_transition(contract, Digest(transition.leaf), transition, position, is_whole(transition))
 
 
 def sent_transition(contract: ContractAddress, digest: Digest, transition: Transition, position: int) -> Statement:
-    """What a peer sent, unless there are many copies of it already."""
+    """Store a transition that a peer sent, unless `COPIES_MAX` copies of it are stored already."""
     values = (contract, transition.leaf, digest, position, encode(transition), contract, transition.leaf)
     return Statement(_SENT_TRANSITION, values, transition.leaf)
 
@@ -52,10 +52,10 @@ def sent_transition(contract: ContractAddress, digest: Digest, transition: Trans
 def transitions_found(
     contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None, bytes_max: int | None = None
 ) -> Reading[tuple[tuple[Digest, tuple[Transition, ...]], ...]]:
-    """Of each of these leaves the copy in which there is most for this peer, or for this node itself, by round.
+    """For each of these leaves the copy with the most contents for this peer, or for this node itself, by round.
 
-    No more are read once those that were found have `bytes_max`, if that is given. A peer is told of as many as
-    `FOUND_BYTES_MAX` hold, and of one at least: it asks again for what it still lacks.
+    Reading stops once the found copies have `bytes_max`, if that is given. A peer gets as many as fit in
+    `FOUND_BYTES_MAX`, and at least one: it asks again for those that it still lacks.
     """
     bytes_max = FOUND_BYTES_MAX if peer is not None and bytes_max is None else bytes_max
     best: list[tuple[Digest, Transition]] = []
@@ -80,9 +80,9 @@ def transitions_found(
 def _small_copies(
     contract: ContractAddress, leaves: Sequence[Leaf]
 ) -> Reading[dict[Leaf, list[tuple[Digest, Transition]] | None]]:
-    """The copies of these leaves; None of a leaf with a large one, which is read by itself.
+    """The copies of these leaves; None for a leaf with a large copy, which is read by itself.
 
-    A database keeps the plans of few texts: so many leaves are named as the next power of two.
+    A database caches the plans of few statements: the number of leaves named is the next power of two.
     """
     count = 1 << (len(leaves) - 1).bit_length()
     named = (*leaves, *(None for _ in range(count - len(leaves))), contract)
@@ -114,7 +114,7 @@ ON CONFLICT (contract, leaf, digest) DO NOTHING""",
 )
 _COPIES: Final = """
 SELECT digest, transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY is_own DESC, position"""
-# The leaves are rows, so that no database compares each of them with each transition. The first part gives their type.
+# The leaves are rows, so that no database compares each of them with each transition. The first part sets their type.
 _SMALL_COPIES: Final = f"""
 WITH wanted (leaf) AS (SELECT leaf FROM transitions WHERE 1 = 0{{wanted}})
 SELECT transitions.leaf, digest, CASE WHEN LENGTH(transition) <= {SMALL_BYTES_MAX} THEN transition END

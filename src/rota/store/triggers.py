@@ -1,4 +1,4 @@
-"""What automation remembers across a restart (`ports.TriggerBook`): pauses, tasks set aside, who announced what."""
+"""The stored state of automation (`ports.TriggerBook`): pauses, tasks set aside, announcements of nodes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class TriggerBook:
         self._write: Final = write
 
     async def restore(self) -> StoredTriggers:
-        """All of it."""
+        """All pauses, set-aside tasks and announcements."""
         return await self._read(_all())
 
     async def keep_pause(self, trigger: str, is_paused: bool) -> None:
-        """Paused, or not any more."""
+        """Store that a trigger is paused, or not any more."""
         await self._write(Statement(_PAUSE if is_paused else _RESUME, (trigger,), trigger.encode()))
 
     async def keep_set_aside(self, trigger: str, task: str, reason: str | None) -> None:
-        """Set aside for a reason, or not any more."""
+        """Store that a task is set aside for a reason, or not any more."""
         if reason is None:
             await self._write(Statement(_PUT_BACK, (trigger, task), trigger.encode()))
         else:
             await self._write(Statement(_SET_ASIDE, (trigger, task, reason), trigger.encode()))
 
     async def keep_announcement(self, announced: StoredAnnouncement) -> None:
-        """What a node last said of itself."""
+        """Store the latest announcement of a node."""
         ranked = _BETWEEN.join(announced.ranked)
         await self._write(Statement(_ANNOUNCED, (announced.node, announced.account, ranked), announced.node.encode()))
 

@@ -1,19 +1,19 @@
 """One queue for all writes of a node, and the task that commits them.
 
-Theory of operation. The task takes all that waits, which is all that one turn of the event loop has ordered, or all
-that came while the last transaction was being committed, and writes it as one transaction: a commit costs the same for
-one as for hundreds. The orders of the core are written in the order in which they were given, and each is repeated
-until it is done: while the database is away, full or read-only, the task tries again every `RETRY_S`, and the node is
-held (`engine/outbox.py`). The write of a feature is not repeated: it raises `Unavailable` at once.
+Theory of operation. The task takes all waiting writes, which are all that one turn of the event loop has ordered, or
+all that came while the last transaction was being committed, and writes them as one transaction: a commit costs the
+same for one as for hundreds. The orders of the core are written in the order in which they were given, and each is
+repeated until it is done: while the database is unavailable, full or read-only, the task tries again every `RETRY_S`,
+and the node is held (`engine/outbox.py`). The write of a feature is not repeated: it raises `Unavailable` at once.
 
-A commit that is not answered may have happened. The database notes the number of each transaction in it, so the task
-gives the same number again: if it is there, the write is done. A feature gets `WriteInDoubt`.
+A commit that is not answered may have happened. Each transaction writes its number to the database, so the task gives
+the same number again: if it is there, the write is done. A feature gets `WriteInDoubt`.
 
 When the database rejects a transaction for its contents, each write is tried in a transaction of its own. A rejected
 write of a feature is that feature's error. A rejected order of the core ends the run (`RecordRejected`), because the
-core has gone on: nothing that was ordered behind it is written. Its contract is quarantined durably (`quarantine.py`),
-so that the next run does not load it, and one contract's fault is not another's. A database that is not as this process
-left it (`FenceBroken`) and one that reports an I/O error (`DatabaseBroken`) end the run too.
+core has already continued: nothing that was ordered behind it is written. Its contract is quarantined durably
+(`quarantine.py`), so that the next run does not load it and other contracts are not affected. A database that another
+process changed (`FenceBroken`) and one that reports an I/O error (`DatabaseBroken`) end the run too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _GivenUp(Exception):
 
 
 class RecordRejected(Refused):
-    """The database rejects records of the core for their contents. The run ends: it knows more than is durable."""
+    """The database rejects records of the core for their contents. The run ends: memory is ahead of the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +68,33 @@ class WriteQueue:
         self._kept: Final = kept
         self._clock: Final = clock
         self._tell_written: Final = written
-        # The greatest number that a transaction, or a change in one, was given.
+        # The greatest number that was given to a transaction, or to a change in one.
         self.number = 0
         self.trouble = ""
         self.failed_count = 0
         # Called when the database does not take a write.
         self.in_trouble: Callable[[], None] = lambda: None
-        # Called with the problem that ends the run, before the features that wait get theirs.
+        # Called with the problem that ends the run, before the waiting features get their errors.
         self.ended: Callable[[Refused], None] = lambda _: None
         self._waiting: deque[_Write] = deque()
         self._has_some: Final = asyncio.Event()
         self._is_closing = False
 
     def next_number(self) -> int:
-        """Greater than any that is in the database, whether or not that transaction went well."""
+        """A number greater than any in the database, whether or not that transaction succeeded."""
         self.number += 1
         return self.number
 
     def order(self, contract: ContractAddress, statements: Sequence[Statement], flaw: str = "") -> None:
-        """Write this for the core; with a flaw it cannot be written, and the run ends when its turn comes."""
+        """Write this for the core; an order with a flaw cannot be written, and ends the run when its turn comes."""
         self._waiting.append(_Write(contract, tuple(statements), flaw=flaw))
         self._has_some.set()
 
     async def write(self, statements: Sequence[Statement]) -> None:
-        """Write this for a feature. Durable on return; else `Unavailable`, or `WriteInDoubt` when it may be."""
+        """Write this for a feature.
+
+        Durable on return; else `Unavailable`, or `WriteInDoubt` when the outcome is unknown.
+        """
         if self._is_closing:
             raise Unavailable("the store is closing")
         if len(self._waiting) >= WRITES_WAITING_MAX:
@@ -102,12 +105,12 @@ class WriteQueue:
         await waiting
 
     def close(self) -> None:
-        """Let `run` end when all that waits is written, or the first of it cannot be written now."""
+        """Let `run` end when all waiting writes are done, or when the first of them cannot be written now."""
         self._is_closing = True
         self._has_some.set()
 
     async def run(self) -> None:
-        """Write until the queue is closed. `Refused` when the run must end."""
+        """Write until the queue is closed. Raises `Refused` when the run must end."""
         try:
             while not self._is_closing or self._waiting:
                 await self._has_some.wait()
@@ -124,7 +127,7 @@ class WriteQueue:
             raise
 
     async def _write_group(self, group: list[_Write]) -> None:
-        """All in one transaction; when that is rejected, each in one of its own."""
+        """Write all in one transaction; when that is rejected, each in one of its own."""
         try:
             if any(write.flaw for write in group):
                 raise NotWritten(next(write.flaw for write in group if write.flaw))
@@ -147,7 +150,7 @@ class WriteQueue:
                 raise
 
     async def _write_together(self, group: list[_Write]) -> None:
-        """One transaction, tried until it is done. Only the orders of the core are tried again."""
+        """Write one transaction, repeated until it is done. Only the orders of the core are tried again."""
         number = self.next_number()
         while group:
             try:
@@ -180,7 +183,10 @@ class WriteQueue:
             self._tell_written(count)
 
     def _note_trouble(self, group: list[_Write], problem: Exception) -> list[_Write]:
-        """Nothing was written, or that is not known. Returns the orders of the core, which are tried again."""
+        """Note that nothing was written, or that this is unknown.
+
+        Returns the orders of the core, which are tried again.
+        """
         self.failed_count += 1
         if self.trouble != str(problem):
             catalogue.STORE_WRITE_FAILED.log(reason=str(problem))
@@ -188,14 +194,17 @@ class WriteQueue:
         self.in_trouble()
         is_unknown = isinstance(problem, OutcomeUnknown)
         self._refuse_features(group, WriteInDoubt(str(problem)) if is_unknown else Unavailable(str(problem)))
-        # An empty write asks whether the database takes writes: its problem is its own.
+        # An empty write probes whether the database takes writes: its failure does not concern the other writes.
         if any(write.statements for write in group):
             self._refuse_features(self._waiting, Unavailable(str(problem)))
             self._waiting = deque(write for write in self._waiting if write.waiting is None)
         return [write for write in group if write.waiting is None]
 
     async def _take_rejected(self, write: _Write, problem: NotWritten) -> None:
-        """A feature's error is its own. An order of the core ends the run, and its contract is quarantined."""
+        """Reject a feature's write with its error.
+
+        For an order of the core: quarantine its contract and end the run.
+        """
         if write.waiting is not None:
             self._refuse_features([write], Unanswerable(str(problem)))
             return

@@ -1,4 +1,4 @@
-"""Privacy groups: members deploy and call ordinary Solidity contracts that nobody else sees."""
+"""Privacy groups: members deploy and call ordinary Solidity contracts that only they see."""
 
 from rota.domains.pente.domain import Pente
 

@@ -1,15 +1,15 @@
-"""Private contracts' accounts, folded from their chains of states, and the machines that run on them.
+"""Private contracts' accounts, folded from their chains of states, and the machines that run them.
 
-A state holds what changed since the one before it. To run a contract at a state, everything from its creation on is
-needed. That is worked out once and kept: of each account all slots at one state, `head`, and how to go back from there.
-Moving to another state costs as many steps as lie between the two, whatever the account holds: transactions move on by
-one, an endorser that assembled ahead goes back by a slot, and what never came on the chain is left behind.
+A state holds the changes since its predecessor. To run a contract at a state, all changes since its creation are
+needed. They are folded once and cached: for each account all slots at one state, `head`, and the steps back from there.
+Moving to another state costs as many steps as are between the two, whatever the account holds: transactions move it
+ahead by one, an endorser that assembled ahead goes back by a slot, and steps that never came on the chain are undone.
 
-A state's id binds what it holds, through its leaf, so what was folded never goes stale; it can only be forgotten. Then
-the chain is walked back to its creation, with the states that the host hands out (`History`). What is kept is bounded.
+A state's id binds its contents, through its leaf, so folded accounts never go stale; they can only be dropped. Then the
+chain is followed back to its creation, with states from the host (`History`). The cache is bounded.
 
-A node that begins tells all states that it has, one by one (`learn`). They are folded as they come; one that comes
-before its predecessor waits for it, and a branch that goes further than the one that was folded is changed over to.
+A node that starts passes all its states, one by one (`learn`). They are folded as they come; one that comes before its
+predecessor waits for it. If a branch gets longer than the folded one, the account is moved to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ACCOUNTS_KEPT_MAX: Final = 16_384
 SLOTS_KEPT_MAX: Final = 4_000_000
 STEPS_KEPT_MAX: Final = 4_096
 WAITING_MAX: Final = 65_536
-# Every so many steps that are learned beyond the head, a way to them is looked for.
+# Every so many steps that are learned beyond the head, a path to them is searched.
 LOOK_EVERY: Final = 64
 
 # CREATE, CALL, CALLCODE, DELEGATECALL, CREATE2, STATICCALL.
@@ -42,7 +42,7 @@ Heads = Mapping[Address, Known[AccountState]]
 
 
 class Step(NamedTuple):
-    """One state of an account: what it stands on, and what it changes."""
+    """One state of an account: its predecessor, and its changes."""
 
     id: StateId
     address: Address
@@ -54,7 +54,7 @@ class Step(NamedTuple):
 
 
 class Undo(NamedTuple):
-    """What a step on the way to the head has replaced."""
+    """The values that a step on the path to the head has replaced."""
 
     nonce: int
     number: int
@@ -62,7 +62,7 @@ class Undo(NamedTuple):
 
 
 def step_of(known: Known[Record]) -> Step:
-    """The step that a state is. `Rejected` when its record is not that of an account."""
+    """The step of a state. `Rejected` when its record is not that of an account."""
     record = known.record
     if not isinstance(record, AccountState):
         raise Rejected("predecessor", "must be the state of an account")
@@ -74,7 +74,7 @@ def step_of(known: Known[Record]) -> Step:
 
 
 def calls_out(code: bytes) -> bool:
-    """Whether code has an instruction that runs other code; what only looks like one counts as well."""
+    """Whether code has an instruction that runs other code, or data that looks like one."""
     at = 0
     while at < len(code):
         instruction = code[at]
@@ -86,9 +86,9 @@ def calls_out(code: bytes) -> bool:
 
 @dataclass(slots=True)
 class Chain:
-    """An account at its head, the steps back from there, and the steps that were seen lately.
+    """An account at its head, the steps back from there, and recently seen steps.
 
-    `path` leads from the oldest step that can be undone to the head; `floor` is the state that it stands on.
+    `path` leads from the oldest step that can be undone to the head; `floor` is the state before it.
     """
 
     address: Address
@@ -101,30 +101,30 @@ class Chain:
     slots: dict[int, int] = field(default_factory=dict)
     path: OrderedDict[StateId, Undo] = field(default_factory=OrderedDict)
     seen: OrderedDict[StateId, Step] = field(default_factory=OrderedDict)
-    # The chain has had a state of it. What a coordinator shows is folded too, and may be made up.
+    # Whether the chain has had a state of it. States from a coordinator are folded too, and may be made up.
     is_on_chain: bool = False
-    # By the state that they stand on.
+    # Steps by their missing predecessor.
     waiting: OrderedDict[StateId, Step] = field(default_factory=OrderedDict)
 
     def learn(self, step: Step) -> None:
-        """A step that may be needed soon."""
+        """Cache a step that may be needed soon."""
         self.seen[step.id] = step
         if len(self.seen) > STEPS_KEPT_MAX:
             self.seen.popitem(last=False)
 
     def wait(self, step: Step) -> None:
-        """A step whose predecessor may come later."""
+        """Keep a step whose predecessor may come later."""
         if step.predecessor is not None and step.predecessor not in self.path:
             self.waiting.setdefault(step.predecessor, step)
             if len(self.waiting) > WAITING_MAX:
                 self.waiting.popitem(last=False)
 
     def steps_to(self, target: Known[Record], history: History) -> tuple[list[Step], StateId | None]:
-        """The steps that lead to a state, last first, and where they leave our path; nothing if they never met it."""
+        """The steps to a state, last first, and where they join our path; None for that if they never do."""
         return self._steps(target.id, lambda state: step_of(target if state == target.id else history.get(state)))
 
     def steps_seen_to(self, step: Step) -> tuple[list[Step], StateId | None] | None:
-        """The same without asking anybody; nothing when a step in between was not seen."""
+        """The same from the cached steps alone; None when one in between is missing."""
         try:
             return self._steps(step.id, lambda state: self.seen[state])
         except (KeyError, Rejected):
@@ -137,7 +137,7 @@ class Chain:
             step = self.seen.get(at) or find(at)
             if step.address != self.address:
                 raise Rejected("predecessor", "must be a state of the same account")
-            # Every step has a lower number than the one that stands on it, so that the way ends.
+            # Every step has a lower number than its successor, so the loop ends.
             if steps and step.number != steps[-1].number - 1:
                 raise Rejected("number", "must be one more than that of the state before")
             steps.append(step)
@@ -145,7 +145,7 @@ class Chain:
         return steps, at
 
     def go_back(self, to: StateId) -> dict[int, int]:
-        """Undo what lies beyond a state of the path; the slots that change by that."""
+        """Undo the steps beyond a state of the path. Returns the slots that this changes."""
         changed: dict[int, int] = {}
         while self.head != to:
             _, undo = self.path.popitem()
@@ -156,7 +156,7 @@ class Chain:
         return changed
 
     def go_on(self, step: Step) -> Mapping[int, int]:
-        """Take the next step; the slots that change by that."""
+        """Apply the next step. Returns the slots that this changes."""
         if step.number == 0:
             self.code, self.calls_out = step.code, calls_out(step.code)
         before = {number: self.slots.get(number, 0) for number in step.slots}
@@ -169,7 +169,7 @@ class Chain:
         return step.slots
 
     def begin_anew(self) -> None:
-        """Forget what is folded, and the way back."""
+        """Drop the folded account and its path."""
         self.head = self.floor = None
         self.number, self.nonce, self.code = -1, 0, b""
         self.slots.clear()
@@ -191,7 +191,7 @@ class _Machine:
     shown: dict[Address, None] = field(default_factory=dict)
 
     def show_only(self, addresses: Collection[Address]) -> None:
-        """These accounts exist, and no others."""
+        """Make exactly these accounts exist."""
         for address in [address for address in self.shown if address not in addresses]:
             self.evm.hide(address)
             del self.shown[address]
@@ -216,7 +216,7 @@ class Accounts:
         self._slot_count = 0
 
     def learn(self, known: Known[Record]) -> None:
-        """A state that this node knows, in whatever order they come; one that cannot be is passed over."""
+        """Add a state that this node knows, in any order; one that is malformed is ignored."""
         if not isinstance(known.record, AccountState):
             return
         try:
@@ -242,7 +242,7 @@ class Accounts:
         self._forget_some()
 
     def has_seen(self, address: Address) -> bool:
-        """Whether this node was told that the chain has an account; of those that it has it is told when it begins."""
+        """Whether the chain has had a state of the account. At its start a node passes all states that it has."""
         chain = self._chains.get(address)
         return chain is not None and chain.is_on_chain
 
@@ -259,7 +259,7 @@ class Accounts:
         return self._run(self._few, message, heads, history)
 
     def run_among_all(self, message: Message, heads: Heads, history: History) -> Execution:
-        """The same, where these are about all accounts that there are."""
+        """The same on another machine, for calls with all or nearly all accounts of the group."""
         if self._all is None:
             self._all = _Machine(self._make_evm())
             for chain in self._chains.values():
@@ -289,7 +289,7 @@ class Accounts:
         return chain
 
     def _move(self, chain: Chain, steps: list[Step], joint: StateId | None) -> None:
-        """Go back to where the steps leave the path, and take them; machines get what has changed in the end."""
+        """Go back to where the steps leave the path, and apply them; the machines get the resulting changes."""
         slots_before = len(chain.slots)
         if joint is None:
             chain.begin_anew()
@@ -306,7 +306,7 @@ class Accounts:
         self._slot_count += len(chain.slots) - slots_before
 
     def _forget_some(self) -> None:
-        """The accounts that were not used longest go first, and the last one stays; they can be folded again."""
+        """Drop the least recently used accounts, but not the last one; they can be folded again."""
         while len(self._chains) > 1 and (len(self._chains) > ACCOUNTS_KEPT_MAX or self._slot_count > SLOTS_KEPT_MAX):
             address, chain = self._chains.popitem(last=False)
             self._slot_count -= len(chain.slots)

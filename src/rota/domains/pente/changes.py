@@ -1,4 +1,4 @@
-"""How the changes of an account are written down: as many bytes as there are changes, and in one way only.
+"""The encoding of an account's changes: as many bytes as there are changes, and in one form only.
 
 slots        per slot, in ascending order: its number in 32 bytes, the length of its value, its value without
              leading zeros; a slot that becomes zero has no value
@@ -18,7 +18,7 @@ PREDECESSOR_BYTES: Final = WORD_BYTES + 1
 
 
 def pack_slots(slots: Mapping[int, int]) -> bytes:
-    """Slots and the values that they get."""
+    """Encode slots and their new values."""
     parts: list[bytes] = []
     for number in sorted(slots):
         value = slots[number]
@@ -44,7 +44,7 @@ def unpack_slots(packed: bytes) -> dict[int, int]:
 
 
 def pack_predecessor(state: StateId | None) -> bytes:
-    """Which state it stands on."""
+    """Encode the id of the preceding state."""
     return b"" if state is None else state.leaf + bytes([state.output])
 
 

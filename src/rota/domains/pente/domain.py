@@ -1,15 +1,15 @@
-"""Privacy groups. Members deploy and call Solidity contracts; their nodes run them, and nobody else learns of it.
+"""Privacy groups. Members deploy and call Solidity contracts; their nodes run them, invisible to all others.
 
 A transaction spends the latest state of each account that it changes and makes the next one, and reads the latest state
-of each account that it only looks at. It tells the members what was run. An endorser runs the same and signs only if it
-comes to exactly the same: spends, reads, makes, logs and calls. Since a transaction is what its message does among the
-accounts that it lists (`worlds.py`), endorsers cannot disagree about it for what they know or do not know.
+of each account that it only looks at. Its info shows the members the message. An endorser runs the same and signs only
+if its result is exactly the same: spends, reads, makes, logs and calls. Since a transaction is the effect of its
+message among the accounts that it lists (`worlds.py`), endorsers agree about it whatever other accounts they know.
 
 Every member's node coordinates and endorses, so all of them get all states, and only they.
 
-What a contract meets: no ether and no fees; as `msg.sender` the verifier of the `from` party; and no clock, since
-members would have to agree on the time. `block.number` is the number of the called contract's state, which grows by
-one with each transaction that changes it, and so is `block.timestamp`.
+The environment of a contract: no ether and no fees; `msg.sender` is the verifier of the `from` party; and no clock,
+since members would have to agree on the time. `block.number` is the number of the called contract's state, which grows
+by one with each transaction that changes it, and so is `block.timestamp`.
 """
 
 from __future__ import annotations
@@ -88,22 +88,22 @@ MEMBERS_MAX: Final = 64
 # As many signatures as the ledger contract takes.
 NODES_MAX: Final = 32
 GAS_MAX: Final = 30_000_000
-# Bounds of what a group may set for a call on the public ledger.
+# Limits for a group's setting of the gas for a call on the public ledger.
 EXTERNAL_CALL_GAS_LEAST: Final = 25_000
 EXTERNAL_CALL_GAS_MAX: Final = 5_000_000
 EXTERNAL_CALLS_MAX: Final = 4
 # Added to an estimate: the state may change until the call is made.
 SPARE_PERCENT: Final = 25
 SPARE_GAS: Final = 10_000
-# What the states and the info of one transaction may hold; they are written in hex, and one of them carries the info.
+# The size limit of the states and the info of one transaction; they are written in hex, and one carries the info.
 WRITTEN_BYTES_MAX: Final = 400_000
 ENDORSEMENT_TYPES: Final = ("group_scoped_identities",)
-# The call that carries out a transition of another private contract begins with the contract here that decides.
+# The call that carries out a transition of another private contract begins with the deciding contract of this group.
 CARRY_SELECTOR: Final = keccak(b"carry(address,bytes,bytes,bytes32)")[:SELECTOR_BYTES]
 DECIDER_END: Final = SELECTOR_BYTES + 32
 NOTHING_PREPARED: Final = "this group forbids prepared transactions"
 
-# What a private contract emits to have a public one called (client API).
+# A private contract emits this event to have a public one called (client API).
 EXTERNAL_CALL_TOPIC: Final = keccak(b"PenteExternalCall(address,bytes)")
 
 Work: TypeAlias = Assembly[Group]
@@ -159,7 +159,7 @@ class Pente(Domain[Group]):
         return Deployment(plan, group, members)
 
     def configure(self, configuration: Group, contract: Contract) -> None:
-        """All members' nodes coordinate and endorse, and nobody else: then all states go to all of them."""
+        """Check that exactly the members' nodes coordinate and endorse: then all states go to all of them."""
         version = _version("evmVersion", configuration.evm_version).value
         if configuration.evm_version != version:
             raise Rejected("evmVersion", f"must be written as {version}")
@@ -173,18 +173,18 @@ class Pente(Domain[Group]):
             raise Rejected("threshold", "must be at least 1")
 
     def memory(self, configuration: Group, contract: Contract) -> Accounts:
-        """The accounts, folded, in a machine of their own."""
+        """The folded accounts, with machines of their own."""
         return Accounts(partial(self.make_evm, EvmVersion(configuration.evm_version), contract.chain_id))
 
     def learn(self, memory: object, state: Known[Record]) -> None:
-        """A state, for the folded accounts."""
+        """Add a state to the folded accounts."""
         assert isinstance(memory, Accounts), "what `memory` made"
         memory.learn(state)
 
     # Assembling.
 
     def init(self, request: Request[Group]) -> tuple[Party, ...]:
-        """A member's request that can be encoded. Its address has to be known."""
+        """Check that a member sends it and that it can be encoded. The sender's address is needed."""
         _require_member(request.configuration, request.sender)
         if request.submit_mode is SubmitMode.EXTERNAL and not request.configuration.prepared_transactions_enabled:
             raise Rejected("submitMode", f"must be auto: {NOTHING_PREPARED}")
@@ -203,7 +203,7 @@ class Pente(Domain[Group]):
         return _with_gas(_transition_of(message, ran, latest, work.configuration), work)
 
     def prepare(self, work: Work) -> Preparation | None:
-        """Who alone may commit it, where its user says so."""
+        """The one account that may commit it, if its user names one; else None."""
         arguments = work.arguments
         assert isinstance(arguments, Deploy | Invoke), "the functions' records"
         if not work.configuration.prepared_transactions_enabled:
@@ -215,11 +215,11 @@ class Pente(Domain[Group]):
     # Endorsing.
 
     def may_act(self, configuration: Group, party: Party) -> bool:
-        """A member, whatever other parties its node has."""
+        """Whether the party is a member, whatever other parties its node has."""
         return party in configuration.members
 
     def endorse(self, proposal: Proposal[Group]) -> None:
-        """Run the same message among the accounts that are listed; it must come to the same."""
+        """Run the same message among the listed accounts. `Refused` unless the result is the same."""
         _require_member(proposal.configuration, proposal.sender)
         if proposal.preparation is not None and not proposal.configuration.prepared_transactions_enabled:
             raise Refused(NOTHING_PREPARED)
@@ -230,7 +230,7 @@ class Pente(Domain[Group]):
         listed = spent | read
         if len(listed) != len(proposal.spends) + len(proposal.reads):
             raise Refused("an account is listed twice")
-        # What we take to be the latest states, but for those that are listed.
+        # The latest states as known here, except for the listed accounts.
         latest = Latest(proposal.available, listed)
         message = _message_of(told, proposal, listed)
         world = _world(proposal.memory, latest, proposal.history)
@@ -246,7 +246,7 @@ class Pente(Domain[Group]):
     # Answering.
 
     def call(self, question: Question[Group]) -> object:
-        """What a contract answers now, decoded by the function's outputs; without a function, as hex."""
+        """A contract's answer now, decoded by the function's outputs; without a function, as hex."""
         _require_member(question.configuration, question.asker)
         arguments = question.arguments
         assert isinstance(arguments, Invoke), "the view's record"
@@ -266,13 +266,13 @@ class Pente(Domain[Group]):
         return decode_output(entry.outputs, output, "output") if entry is not None else "0x" + output.hex()
 
     def explain(self, arguments: Record, revert: bytes) -> str | None:
-        """By the errors that came with the request: a public contract's may stand among them."""
+        """Explain it by the errors that came with the request, which may include the public contract's."""
         errors = _errors_of(arguments)
         is_known = revert[:SELECTOR_BYTES] in [error.selector for error in errors]
         return explain_revert(revert, errors) if is_known else None
 
     def receipt(self, settled: Settled[Group]) -> dict[str, object]:
-        """What was run, the contract that it made, and what the contracts told."""
+        """The transaction that was run, the contract that it made, and the logs."""
         found = [known.record for known in settled.told if isinstance(known.record, PrivateTransaction)]
         if len(found) != 1:
             return {}
@@ -322,7 +322,7 @@ def _world(memory: object, latest: Latest, history: History) -> World:
 
 
 def _message(work: Work, latest: Latest) -> Message:
-    """What is to be run, at the sender's node."""
+    """The message to run, at the sender's node."""
     arguments = work.arguments
     sender = address_bytes(_address_of(work.verifiers, work.sender))
     if isinstance(arguments, Deploy):
@@ -337,7 +337,7 @@ def _message(work: Work, latest: Latest) -> Message:
 
 
 def _message_of(told: PrivateTransaction, proposal: Proposal[Group], listed: Listed) -> Message:
-    """The same, at an endorser's."""
+    """The message to run, at an endorser's node."""
     if told.gas > GAS_MAX:
         raise Refused(f"it takes {told.gas} gas, and {GAS_MAX} are the most")
     sender, to = address_bytes(told.from_), address_bytes(told.to)
@@ -384,7 +384,7 @@ def _errors_of(arguments: Record) -> tuple[Entry, ...]:
 
 
 def _transition_of(message: Message, ran: Ran, latest: Latest, group: Group) -> Assembled:
-    """What a message that succeeded spends, reads, makes, tells and calls. `Rejected` when that is too much."""
+    """The spends, reads, outputs, info and calls of a message that succeeded. `Rejected` when they are too large."""
     execution = ran.execution
     changed = [address for address in ran.listed if address in execution.changes]
     made = [_next_state(address, execution, latest) for address in execution.changes]
@@ -425,7 +425,7 @@ def _told(message: Message, execution: Execution) -> PrivateTransaction:
 
 
 def _calls(logs: tuple[Log, ...], group: Group) -> tuple[Call, ...]:
-    """The calls on the public ledger that private contracts ask for by an event."""
+    """The calls on the public ledger that private contracts request by an event."""
     asked = [log for log in logs if log.topics[:1] == (EXTERNAL_CALL_TOPIC,)]
     if asked and not group.external_calls_enabled:
         raise Rejected("", "it calls a public contract, and external calls are not enabled in this group")
@@ -440,10 +440,10 @@ def _require_call_gas(field: str, gas: int) -> None:
 
 
 def _with_gas(made: Assembled, work: Work) -> Assembled:
-    """The first call has as much gas as it is estimated to need, and some to spare; all have at most the bound.
+    """Set the gas of the calls: the first has its estimate and a margin, and all have at most the limit.
 
-    A later call may need what an earlier one does, so that alone it tells nothing. Nor is anything estimated for a
-    prepared transaction: it must come to the same whenever it is assembled.
+    A later call may depend on an earlier one, so an estimate of it alone is useless. Nor is anything estimated for a
+    prepared transaction: its result must be the same whenever it is assembled.
     """
     arguments, group = work.arguments, work.configuration
     assert isinstance(arguments, Deploy | Invoke), "the functions' records"
@@ -468,7 +468,7 @@ def _call(log: Log, gas: int) -> Call:
         raise Rejected("", "it emits a PenteExternalCall that is badly encoded") from None
     decider = bytes(12) + log.address
     if content[:SELECTOR_BYTES] == CARRY_SELECTOR and content[SELECTOR_BYTES:DECIDER_END] != decider:
-        # The other contract's ledger takes this call from our ledger, whichever contract here asks for it.
+        # The other contract's ledger takes this call from our ledger, whichever contract here requests it.
         raise Rejected("", "it carries out a transaction about which another contract of this group decides")
     if len(content) > CALL_BYTES_MAX:
         raise Rejected("", f"an external call has at most {CALL_BYTES_MAX} bytes of data, not {len(content)}")
@@ -476,7 +476,7 @@ def _call(log: Log, gas: int) -> Call:
 
 
 def _require_same(proposal: Proposal[Group], expected: Assembled) -> None:
-    """What is proposed is what we come to; more may be read than is needed."""
+    """Check the proposal against our own result; it may read more than is needed."""
     if tuple(known.id for known in proposal.spends) != expected.spends:
         raise Refused("it does not spend the states of exactly the accounts that it changes")
     if proposal.makes != (*expected.makes, *expected.info):
@@ -506,7 +506,7 @@ def _reason(message: Message, execution: Execution, errors: tuple[Entry, ...]) -
 
 
 def _properties(given: Json) -> Json:
-    """In one writing, whatever the user's was."""
+    """The properties in one canonical form, whatever the user's was."""
     try:
         properties = read_json(given, dict[str, str]) if given else {}
     except NotJson:

@@ -1,11 +1,12 @@
-"""What privacy groups need of an EVM, as a protocol, and the values that pass between the two.
+"""The EVM that privacy groups need, as a protocol, and its values.
 
-An `Evm` is a machine with a copy of accounts. Whoever owns it decides which accounts exist and what they hold; it runs
-one message on them, tells what that did and takes it back. So the same accounts and the same message have the same
-outcome on every node: there is no clock, no fee, no ether, and no block but what the message says.
+An `Evm` is a machine with a copy of accounts. Its owner decides which accounts exist and what they hold; it runs one
+message on them, returns the effect and reverts it. So the same accounts and the same message have the same outcome
+on every node: there is no clock, no fee, no ether, and no block but the values in the message.
 
-`Execution.touched` names what the message looked at, except for what an inner call looked at that was taken back: the
-engine forgets that. A domain that must know has the message run among fewer accounts and compares (`worlds.py`).
+`Execution.touched` names the accounts that the message looked at, except for those that a reverted inner call looked
+at: the engine forgets them. A domain that must know them runs the message among fewer accounts and compares
+(`worlds.py`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ ADDRESS_BYTES = 20
 class EvmVersion(Enum):
     """The rules of a hard fork, as clients and compilers call it.
 
-    In all of them a contract that destroys itself goes on to exist, unless the same message made it (EIP-6780): what
-    is on the ledger of a group is there to stay.
+    In all of them a contract that destroys itself continues to exist, unless the same message made it (EIP-6780):
+    accounts on the ledger of a group are permanent.
     """
 
     LONDON = "london"
@@ -34,7 +35,7 @@ class EvmVersion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A contract's account, whole. A slot that is not there is zero."""
+    """A contract's account, whole. Missing slots are zero."""
 
     nonce: int
     code: bytes
@@ -43,7 +44,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A transaction or a question. Without `to` it deploys; the sender's `nonce` then decides about the address."""
+    """A transaction or a question. Without `to` it deploys; the sender's `nonce` then determines the address."""
 
     sender: Address
     to: Address | None
@@ -56,7 +57,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a contract told."""
+    """An event of a contract."""
 
     address: Address
     topics: tuple[bytes, ...]
@@ -65,7 +66,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of an account: its nonce, its code if that is new, and the slots that get another value."""
+    """The changes to an account: its nonce, its code if that is new, and the slots that get another value."""
 
     nonce: int
     code: bytes | None
@@ -82,10 +83,10 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What a message did. Only one that is done has logs, changes and, if it deploys, an address that was `created`.
+    """The effect of a message. Only one that is done has logs, changes and, if it deploys, a `created` address.
 
-    `reason` is the machine's word for how it ended; `touched` are the accounts that it looked at, with their slots, but
-    for the sender's.
+    `reason` is the machine's word for how it ended; `touched` are the accounts that it looked at, with their slots,
+    except for the sender's.
     """
 
     ending: Ending
@@ -102,27 +103,27 @@ class Evm(Protocol):
     """A machine with a copy of accounts; an account that was not put there does not exist."""
 
     def put(self, address: Address, account: Account) -> None:
-        """From now on there is this account, and it holds this."""
+        """Add or replace an account."""
         ...
 
     def change(self, address: Address, nonce: int, slots: Mapping[int, int]) -> None:
-        """An account that is there gets this nonce and these slots."""
+        """Give an existing account this nonce and these slots."""
         ...
 
     def hide(self, address: Address) -> None:
-        """The account does not exist until it is shown; what it holds stays."""
+        """Make the account not exist until it is shown; its contents stay."""
         ...
 
     def show(self, address: Address) -> None:
-        """A hidden account exists again."""
+        """Make a hidden account exist again."""
         ...
 
     def drop(self, address: Address) -> None:
-        """The account is gone with all that it holds."""
+        """Remove the account and its contents."""
         ...
 
     def run(self, message: Message) -> Execution:
-        """Run a message, and take it back."""
+        """Run a message, and revert it. Returns its effect."""
         ...
 
 
@@ -130,5 +131,5 @@ class MakeEvm(Protocol):
     """Makes a machine without accounts."""
 
     def __call__(self, version: EvmVersion, chain_id: int) -> Evm:
-        """One for these rules."""
+        """A machine for these rules and this chain."""
         ...

@@ -1,6 +1,6 @@
-"""Groups as their members' applications see them, read off the genesis of their contracts.
+"""Groups as their members' applications see them, read from the genesis of their contracts.
 
-A group is known by its salt, which its creator's node chose: clients give it back as the group's id and, where they
+A group is known by its salt, which its creator's node chose: clients use it as the group's id and, where they
 name a group by salt and members, as its salt. One that was deployed without a salt is known by that of its genesis.
 """
 
@@ -23,7 +23,7 @@ GENESIS_SCHEMA: Final = schema_of(Group).id
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """What a group is. Configuration and properties are texts by name, as clients write them."""
+    """A group for clients. Configuration and properties are texts by name, as clients write them."""
 
     id: bytes
     name: str
@@ -33,7 +33,7 @@ class DescribedGroup:
 
 
 def group_in(genesis: Genesis) -> DescribedGroup | None:
-    """The group of a contract; nothing when it is of another domain, or of a version that we do not know."""
+    """The group of a contract; None when it is of another domain, or of a version that we do not know."""
     if genesis.domain != DOMAIN:
         return None
     try:

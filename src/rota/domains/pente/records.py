@@ -1,6 +1,6 @@
-"""What privacy groups are made of: the arguments of their functions, their configuration, and their states.
+"""The records of privacy groups: the arguments of their functions, their configuration, and their states.
 
-Names and parameters are those that clients of such groups use already (client API).
+Names and parameters are those that clients of such groups already use (client API).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rota.domains.records import Bytes32, Json, Record, Uint64, Uint256
 from rota.model.types import ContractAddress, Party
 
 NOTHING: Final = Json("")
-# The most gas of a call on the public ledger, if a group sets no other bound.
+# The gas limit of a call on the public ledger, if a group sets no other.
 EXTERNAL_CALL_GAS: Final = 500_000
 NO_SALT: Final = bytes(32)
 NO_CONDITION: Final = bytes(32)
@@ -24,10 +24,10 @@ NO_COMMITTER: Final = ContractAddress("0x" + "00" * 20)
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions(Record):
-    """How a group works. `endorsement_threshold` tells how many members' nodes must agree; 0 means all.
+    """The settings of a group. `endorsement_threshold` is the number of members' nodes that must agree; 0 means all.
 
     Without `prepared_transactions_enabled` endorsers sign no transaction that waits for its committer: such a
-    transaction keeps the states that it needs from the others for minutes. `external_call_gas_max` bounds the gas of
+    transaction keeps the states that it needs from the others for minutes. `external_call_gas_max` limits the gas of
     each call on the public ledger.
     """
 
@@ -41,7 +41,7 @@ class GroupOptions(Record):
 
 @dataclass(frozen=True, slots=True)
 class NewGroup(Record):
-    """A new group. `properties` are its members' own: an object of texts by name."""
+    """A new group. `properties` are for its members' own use: an object of texts by name."""
 
     members: tuple[str, ...]
     name: str = ""
@@ -52,7 +52,7 @@ class NewGroup(Record):
 
 @dataclass(frozen=True, slots=True)
 class Group(Record):
-    """What a group is."""
+    """The configuration of a group's contract."""
 
     # The node draws one for each request.
     incidental = ("salt",)
@@ -68,15 +68,15 @@ class Group(Record):
     external_call_gas_max: Uint64 = EXTERNAL_CALL_GAS
 
 
-# Functions. `function` is one entry of a contract's ABI and `input` what it is given. Without a function `input` is
-# call data in hex. `errors` is the contract's ABI, or part of it, by whose errors a revert is told.
-# `committer` and `condition` count for a transaction that is prepared and not submitted. `external_call_gas` bounds the
+# Functions. `function` is one entry of a contract's ABI and `input` its arguments. Without a function `input` is
+# call data in hex. `errors` is the contract's ABI, or part of it, whose errors explain a revert.
+# `committer` and `condition` apply to a transaction that is prepared and not submitted. `external_call_gas` limits the
 # gas of each call on the public ledger; 0 leaves that to the group.
 
 
 @dataclass(frozen=True, slots=True)
 class Deploy(Record):
-    """A new private contract."""
+    """Deploy a new private contract."""
 
     incidental = ("gas", "errors", "externalCallGas")
     later = ("externalCallGas",)
@@ -94,7 +94,7 @@ class Deploy(Record):
 
 @dataclass(frozen=True, slots=True)
 class Invoke(Record):
-    """A call of a private contract; also without a transaction."""
+    """Call a private contract; also as a view, without a transaction."""
 
     incidental = ("gas", "errors", "externalCallGas")
     later = ("externalCallGas",)
@@ -115,9 +115,9 @@ class Invoke(Record):
 
 @dataclass(frozen=True, slots=True)
 class AccountState(Record):
-    """A private contract's account after a transaction: what it stands on, and what changed (`changes.py`).
+    """A private contract's account after a transaction: its predecessor, and the changes (`changes.py`).
 
-    `number` counts the states of an account from 0. `code` is there only in the first.
+    `number` counts the states of an account from 0. Only the first has `code`.
     """
 
     schema_name = "PenteAccount"
@@ -133,7 +133,7 @@ class AccountState(Record):
 
 @dataclass(frozen=True, slots=True)
 class PrivateLog(Record):
-    """What a private contract told the members."""
+    """A log of a private contract, for the members."""
 
     address: ContractAddress
     topics: tuple[Bytes32, ...]
@@ -142,9 +142,9 @@ class PrivateLog(Record):
 
 @dataclass(frozen=True, slots=True)
 class PrivateTransaction(Record):
-    """What was run, for whoever runs it again: by whom, on which contract, with what; and what it told.
+    """A transaction as its endorsers repeat it: the sender, the contract, the input; and its logs.
 
-    Of a deployment `to` is the address of the new contract.
+    For a deployment `to` is the address of the new contract.
     """
 
     schema_name = "PenteTransaction"

@@ -1,12 +1,12 @@
-"""Which accounts a transaction needs: the world that it runs in.
+"""The accounts that a transaction needs: the world that it runs in.
 
-A transition is valid from what it spends and reads (ledger). So a private transaction is what its message does where
-the accounts that it lists exist and nothing else does: that is the same for everybody, for ever. It must also be what
-the message does among all accounts of the group, or a sender could leave out the one that says no.
+A transition is valid from what it spends and reads (ledger). So a private transaction is the effect of its message
+where only the accounts that it lists exist: that is the same on every node, at any time. It must also be the message's
+effect among all accounts of the group, or a sender could leave out an account whose contract would refuse.
 
-The machine tells which accounts a message looked at, and those are listed. But it forgets what an inner call looked at
-that was taken back. Only code that calls other code can have such; then the message is run among all known accounts as
-well. Where that makes a difference, in its gas too, the accounts that make it are searched for and listed.
+The machine reports the accounts that a message looked at, and those are listed. But it forgets those that a reverted
+inner call looked at. Only code that calls other code can have such calls; then the message is run among all known
+accounts as well. If the result differs, in its gas too, the accounts that cause the difference are found and listed.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ from rota.model.types import ContractAddress, address_bytes
 
 ACCOUNTS_MAX: Final = 15
 SEARCH_RUNS_MAX: Final = 512
-# What all runs of a search may use; as many as that of cheap messages take little time.
+# The gas of all runs of a search; as many runs of cheap messages as `SEARCH_RUNS_MAX` take little time.
 SEARCH_GAS_MAX: Final = 300_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a message did, and the accounts that have to be listed for it."""
+    """The effect of a message, and the accounts that have to be listed for it."""
 
     execution: Execution
     listed: tuple[Address, ...]
 
 
 class Latest(Mapping[Address, Known[AccountState]]):
-    """The accounts of a group by address, each at the state that is available; those that are `listed` at that state.
+    """The accounts of a group by address, each at its available state; those in `listed` at the listed state.
 
-    To find one costs the same however many there are. It is for one transaction: what was found is kept. An account
-    whose state is withheld is no missing one, with which a contract might do something else: it is `Rejected`. One that
-    `has_been` here goes on: its next state was made while this node was away, and reaches it soon (`Behind`).
+    The cost of finding one does not depend on their number. An object is for one transaction: it caches what it found.
+    An account whose state is withheld is not treated as missing, since a contract might then act differently:
+    `Rejected`. An account that `has_been` here still exists: its next state was made while this node was down, and
+    comes soon (`Behind`).
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Latest(Mapping[Address, Known[AccountState]]):
             written = ContractAddress("0x" + address.hex())
             available = self._states().where(AccountState, address=written)
             if not available:
-                # Who stands on an ordinary transaction finds what that has made. Only a prepared one offers nothing.
+                # An ordinary pending transaction offers the states that it makes. Only a prepared one offers none.
                 if self._states().is_withheld(AccountState, address=written):
                     words = "has a prepared transaction that waits for its committer; ask again when it has ended"
                     raise Rejected("to", f"{written} {words}")
@@ -83,14 +84,14 @@ class Latest(Mapping[Address, Known[AccountState]]):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All accounts that a node knows of a group, each at the state that it is taken to have."""
+    """All accounts that a node knows of a group, each at its assumed state."""
 
     accounts: Accounts
     latest: Mapping[Address, Known[AccountState]]
     history: History
 
     def run(self, message: Message) -> Ran:
-        """Run a message, and find out which accounts it needs. `Rejected` when they are too many."""
+        """Run a message, and determine the accounts it needs. `Rejected` when they are too many."""
         listed = [message.to] if message.to is not None and message.to in self.latest else []
         while True:
             execution = self.run_among(message, listed)
@@ -106,8 +107,8 @@ class World:
         return self.accounts.run(message, {address: self.latest[address] for address in listed}, self.history)
 
     def is_enough(self, message: Message, execution: Execution, listed: Sequence[Address]) -> bool:
-        """What a message did among the listed accounts it does among all that are known."""
-        # How many accounts there are is asked last: to count them costs as much as there are.
+        """Whether a message's effect among the listed accounts is its effect among all that are known."""
+        # The number of accounts is compared last: counting them costs as much as there are.
         if not self._may_have_looked_further(message, listed) or len(listed) == len(self.latest):
             return True
         return self.accounts.run_among_all(message, dict(self.latest), self.history) == execution
@@ -122,7 +123,7 @@ class World:
         return any(self.accounts.chain_at(each, self.latest[each], self.history).calls_out for each in listed)
 
     def _search(self, message: Message, listed: Sequence[Address]) -> list[Address]:
-        """The accounts without which a message does something else than among all: parts are left out on trial."""
+        """The accounts without which a message's effect differs from that among all: found by leaving out parts."""
         wanted = self.accounts.run_among_all(message, dict(self.latest), self.history)
         kept = [address for address in sorted(self.latest) if address not in listed]
         size, runs, gas = max(1, len(kept) // 2), 0, wanted.gas_used
