@@ -3,10 +3,10 @@
 Theory of operation. Transitions of several contracts settle together when each has a condition that names the
 cores of all of them (ledger). So every core has to be known before the first of them is bound. That takes two steps:
 
- draft   the intent is assembled on the states that its sender's node holds now; its id is set aside, nothing is
-         submitted
- bind    with the cores of all legs that are to be committed together, the drafted intent is submitted, under the
-         condition that follows from them (`host.bound`)
+    draft   the intent is assembled on the states that its sender's node holds now; its id is set aside, nothing is
+            submitted
+    bind    with the cores of all legs that are to be committed together, the drafted intent is submitted, under the
+            condition that follows from them (`host.bound`)
 
 An external intent has the same salts whenever it is assembled. So it has the same core when it is bound, unless a state
 that it uses was spent meanwhile: then it is reverted with that reason, and drafted again. A draft reserves no states.
