@@ -62,7 +62,7 @@ async def answered(read: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _apart(work: Callable[[Acceptance], Coroutine[Any, Any, T]], acceptance: Acceptance) -> T:
-    """Run the work without its caller's short timeout, since its result depends on what it reads."""
+    """Run the work without its caller's short timeout, since its outcome depends on its reads."""
     FOR_CALLER.set(False)
     return await work(acceptance)
 
@@ -107,7 +107,7 @@ class Acceptances:
     async def accept(self, work: Callable[[Acceptance], Coroutine[Any, Any, T]], key: SubmissionKey = NO_KEY) -> T:
         """Run the work and return its result, or raise its rejection; both are definite.
 
-        Raises `Rejected` if another request has used the key, `Unavailable` if nothing was stored because the node is
+        Raises `KeyUsed` if another request has used the key, `Unavailable` if nothing was stored because the node is
         stopping, busy or slow, and `OutcomeUnknown` if it is not settled within `patience_s`.
         """
         while (other := self._with_key(key)) is not None:
@@ -156,7 +156,7 @@ class Acceptances:
             catalogue.SUBMISSION_FAILED.log(has_begun=acceptance.has_begun, request=acceptance.ask_with, error=error)
 
     async def close(self) -> None:
-        """Wait for acceptances that have begun; what is not written then is found in the store by the next run."""
+        """Cancel acceptances that have not begun; wait `stop_s` for the others, which the next run finds in the store."""
         self._is_closed = True
         tasks = [each.task for each in self._under_way]
         for each in self._under_way:

@@ -101,7 +101,7 @@ class Engine:
         self._take_turn_soon()
 
     def stop(self) -> None:
-        """Take no further step; the next run does what is left."""
+        """Take no further step; the next run does the remaining work."""
         self._is_running = False
         self.clock.stop()
         self._inbox.clear()

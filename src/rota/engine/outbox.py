@@ -1,5 +1,4 @@
-"""The effects of a node that have not left: none leaves before the records that it depends on are durable (protocol
-§8).
+"""The effects of a node that have not left; none leaves before the records it depends on are durable (protocol §8).
 
 Theory of operation. Effects leave in the order in which the core ordered them. The outbox passes a write to the store
 as soon as it is ordered, so that all writes of a turn share one database transaction; all effects behind it wait here

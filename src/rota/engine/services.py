@@ -155,7 +155,7 @@ class Services:
             await self._proving.begin()
 
     def ended(self, intent: IntentId) -> None:
-        """Release what is stored for this intent: no more orders will come for it."""
+        """Delete the stored proof of this intent: no more orders will come for it."""
         if self._proving is not None:
             self._proving.ended(intent)
 
@@ -276,8 +276,7 @@ class Services:
     # Users.
 
     async def call(self, hosted: host.Hosted, asked: host.UserCall) -> object:
-        """Return a view's answer from the states that this node holds now. `domains.base.Rejected` names the wrong
-        field.
+        """Return a view's answer from the states held now. `domains.base.Rejected` names the wrong field.
 
         States that the domain lacks may be in the store, spent; then it is asked again with them.
         """

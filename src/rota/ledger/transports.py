@@ -127,9 +127,9 @@ class HttpTransport:
 class WebSocketTransport:
     """One connection, made when it is first needed and made again after it was lost.
 
-    Exchanges are in progress together and answered in any order. When one is not answered in time the whole connection
-    is closed, since a slow node cannot be distinguished from a dead one. An answer that is too long ends the connection too.
-    Then exchanges are repeated one at a time, to find the one with the long answer.
+    Exchanges are in progress together and answered in any order. When one is not answered in time the whole
+    connection is closed, since a slow node cannot be distinguished from a dead one. An answer that is too long ends
+    the connection too. Then exchanges are repeated one at a time, to find the one with the long answer.
     """
 
     def __init__(

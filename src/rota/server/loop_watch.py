@@ -1,7 +1,7 @@
-"""Measures how long callbacks block the event loop, as a metric.
+"""Measures how long callbacks hold the event loop, as a metric.
 
-A timer is due every `LOOK_S`. It fires late when callbacks blocked the loop meanwhile, or when the machine gave this
-process no processor time. The thread's own processor time distinguishes the two: the loop was blocked for the smaller
+A timer is due every `LOOK_S`. It fires late when callbacks held the loop meanwhile, or when the machine gave this
+process no processor time. The thread's own processor time distinguishes the two: the loop was held for the smaller
 of both.
 """
 
@@ -18,7 +18,7 @@ SPAN_S: Final = 60.0
 
 
 class LoopWatch:
-    """Watches the loop that it is started in. `holds_total` counts blocks of more than `HOLD_MAX_S`."""
+    """Watches the loop that it is started in. `holds_total` counts holds of more than `HOLD_MAX_S`."""
 
     def __init__(
         self, now_s: Callable[[], float] = time.monotonic, processor_s: Callable[[], float] = time.thread_time
@@ -46,11 +46,11 @@ class LoopWatch:
 
     @property
     def longest_s(self) -> float:
-        """The longest block of the last one to two minutes."""
+        """The longest hold of the last one to two minutes."""
         return max(self._longest_s, self._longest_before_s)
 
     def look(self) -> None:
-        """Record how long the loop was blocked since the timer, which has fired, was set."""
+        """Record how long the loop was held since the timer, which has fired, was set."""
         now_s = self._now_s()
         held_s = max(0.0, min(now_s - self._due_s, self._processor_s() - self._used_s))
         if now_s >= self._span_began_s + SPAN_S:

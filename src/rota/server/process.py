@@ -131,7 +131,7 @@ class NodeProcess:
         self.files: Final = FileWatch(WatchedCertificate(keys, peers, facade.expiry), facade.leaders_seen)
 
     async def run(self) -> None:
-        """Serve until stopped. `CannotListen` when an address is in use."""
+        """Serve until stopped. `CannotListen` when an address cannot be bound."""
         try:
             await self.entrance.start()
         except OSError as error:

@@ -62,8 +62,7 @@ class Processes:
         return tuple(self._pool._processes or ()) if self._pool is not None else ()
 
     def order(self, work: Callable[P, V], *arguments: P.args, **named: P.kwargs) -> asyncio.Task[V]:
-        """Run work in one of the processes; return a task with its result or exception. `WorkerEnded` if the process
-        ends.
+        """Run work in one of the processes; return a task with its result, its exception or `WorkerEnded`.
 
         If the task is cancelled before the work has started, the work is not done.
         """

@@ -11,8 +11,8 @@ The machine is that of `rota.revm`. This module adds what a chain needs beyond t
 - It loads the block's maker and the access list, which every transaction touches, without a trace in its journal,
   so that they would outlive the revert; `run` loads them with one beforehand.
 
-These differences remain: BASEFEE returns 0, GASPRICE returns 0 in a constructor, BLOCKHASH a made-up hash; while a message
-runs its sender still has the fee; and a contract cannot be the sender of a call.
+These differences remain: BASEFEE returns 0, GASPRICE returns 0 in a constructor, BLOCKHASH a made-up hash; while a
+message runs its sender still has the fee; and a contract cannot be the sender of a call.
 """
 
 from __future__ import annotations
