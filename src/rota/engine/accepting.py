@@ -156,7 +156,10 @@ class Acceptances:
             catalogue.SUBMISSION_FAILED.log(has_begun=acceptance.has_begun, request=acceptance.ask_with, error=error)
 
     async def close(self) -> None:
-        """Cancel acceptances that have not begun; wait `stop_s` for the others, which the next run finds in the store."""
+        """Cancel acceptances that have not begun; wait `stop_s` for the others.
+
+        The next run finds those in the store that are durable.
+        """
         self._is_closed = True
         tasks = [each.task for each in self._under_way]
         for each in self._under_way:

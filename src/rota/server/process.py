@@ -156,7 +156,7 @@ class NodeProcess:
 
 
 def _prover(configuration: NodeConfiguration) -> ProverProcesses:
-    """Return the prover with its processes, which start with the first proof."""
+    """Return the prover, whose processes start when they are first needed."""
     settings = configuration.proving
     keys = DEVELOPMENT_KEYS if settings.keys is None else settings.keys
     return ProverProcesses(keys, settings.processes, settings.waiting_max, _tell_of_proving_key)
