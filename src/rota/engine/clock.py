@@ -1,7 +1,7 @@
 """The run time of this process, which is the clock of the core.
 
 Theory of operation. A node judges its peers and its ledger by their silence. If the machine gives the process no
-processor time, or a callback blocks the event loop, messages wait unread in sockets, and silence says nothing about
+processor time, or a callback blocks the event loop, messages wait unread in sockets, and silence is no evidence about
 their senders. So time in which the event loop does not run does not count.
 
 A beat is due every `BEAT_MS`. The clock stops `SLACK_MS` after a beat is due, until that beat happens: in the first

@@ -73,7 +73,7 @@ DEVELOPMENT_KEYS_REFUSED: Final = (
 
 
 class ContractRefused(Rejected):
-    """A contract cannot be taken in; names the field of its genesis that is wrong, and what would be right."""
+    """A contract cannot be taken in; names the wrong field of its genesis, and a valid value."""
 
 
 class KnownContracts:

@@ -50,7 +50,7 @@ from rota.sequencer.effects import SignTransition, VerifySignature
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned
 
 KEPT_MAX: Final = 4_096
-# A stored proof is reused while its validity is nearly as long as that of a new one.
+# A kept proof is reused while its validity is nearly as long as that of a new one.
 OLDER_S_MAX: Final = 300
 
 V = TypeVar("V")

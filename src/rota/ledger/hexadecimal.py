@@ -45,7 +45,7 @@ def read_data(written: object, size_bytes: int | None = None) -> bytes:
         content = bytes.fromhex(written[2:])
     except ValueError:
         content = b""
-    # `fromhex` skips spaces, so that their place is missing.
+    # `fromhex` skips spaces, so that the content is shorter than the text.
     if not written.startswith("0x") or 2 * len(content) != len(written) - 2:
         raise ValueError(f"expected {what} as 0x and two hex digits each, not {_shown(written)}")
     if size_bytes is not None and len(content) != size_bytes:

@@ -1,8 +1,8 @@
 """The meaning of nodes' errors when they do not accept a transaction.
 
 There is no standard for it: every client has its own texts and some have their own codes, and gateways add prefixes. So
-a text is searched for known parts, in lower case and without spaces inside names that one client writes as two words
-and another as one. The order matters: "replacement transaction underpriced" is about a price, and a text about a known
+a text is searched in lower case for known parts; a name that one client writes as one word and another as two is listed
+in both forms. The order matters: "replacement transaction underpriced" is about a price, and a text about a known
 transaction may mention its nonce too.
 """
 

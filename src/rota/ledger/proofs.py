@@ -74,7 +74,7 @@ def rooted(roots: Roots, proof: bytes) -> bytes:
 
 
 def roots_and_proof(proof: bytes) -> tuple[Roots, bytes]:
-    """Split into roots and proof, the inverse of `rooted`. A depositor's signature stays before the proof."""
+    """Undo `rooted`; without a root, return no roots and all of it. A depositor's signature stays before the proof."""
     for count in range(1, ROOTS_MAX + 1):
         size = COMPRESSED_BYTES + WORD_BYTES * count
         head, rest = proof[:-size], proof[-size:]

@@ -143,7 +143,7 @@ class PublicChain:
             return _judged(refused.failure)
 
     async def why_failed(self, transaction: PublicTransaction, mined: Mined) -> Reverted:
-        """Find out why by repeating the call on its block's state, as the receipt does not have the reason."""
+        """Find out why by repeating the call on the state after its block, then on that before it."""
         for height in (mined.height, mined.height - 1):
             try:
                 await self._call("eth_call", _wanted(transaction), quantity(max(height, 0)))

@@ -5,7 +5,7 @@ can prove false statements, so they exist only in the memory of `set_up`, while 
 
 A circuit of n constraints a * b = c becomes polynomials over a domain of roots of unity, one root for each constraint:
 A, B and C have the three sides as their values there, so that A * B - C is a multiple of Z, which is zero in the
-domain. A proof shows the quotient H at a secret point.
+domain. A proof shows the quotient H at a point that no party knows.
 
 After the constraints each public input has a row of its own, x * 0 = 0, and so has the one wire. So their polynomials
 are linearly independent, whatever the circuit does with them, and no proof for some public inputs is one for others.

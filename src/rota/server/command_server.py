@@ -285,7 +285,7 @@ class CommandServer:
 
     @asynccontextmanager
     async def _under_way(self, caller: Caller) -> AsyncIterator[None]:
-        """Count the call against its caller. Without credentials, callers cannot be told apart and are not counted."""
+        """Count the call against its caller. Without credentials, callers cannot be distinguished."""
         if not self._doorkeeper.asks_credentials:
             yield
             return

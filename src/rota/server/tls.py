@@ -63,7 +63,7 @@ class ServerTls:
         return grpc.ssl_server_certificate_configuration(((key, certificate),))
 
 
-def certificate_digest(transport: Any) -> bytes | None:  # noqa: ANN401  # asyncio's, or what stands for it
+def certificate_digest(transport: Any) -> bytes | None:  # noqa: ANN401  # asyncio's, or a substitute
     """Return the SHA-256 of the certificate that the other side of a connection has proved to be its own, or None."""
     session = transport.get_extra_info("ssl_object") if transport is not None else None
     shown = session.getpeercert(binary_form=True) if session is not None else None

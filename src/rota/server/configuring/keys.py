@@ -50,7 +50,7 @@ class Key:
         return f"ROTA_{self.section}_{self.name}".upper()
 
 
-def key(kind: Kind, default: RawValue | Absent, text: str, unit: str = "", *, is_environment_only: bool = False) -> Any:  # noqa: ANN401  # A dataclass takes any type for what makes its field.
+def key(kind: Kind, default: RawValue | Absent, text: str, unit: str = "", *, is_environment_only: bool = False) -> Any:  # noqa: ANN401  # A dataclass takes any type for its field.
     """Return the dataclass field of a section for this key."""
     metadata = {_METADATA: Key("", "", kind, default, text, unit, is_environment_only)}
     if default is REQUIRED:
