@@ -1,1 +1,1 @@
-"""Runs the core in an event loop: events in, effects out, and the answers of domain, signer and key store."""
+"""Runs the core in an event loop: events in, effects out, and the services that answer for domain, signer and keys."""

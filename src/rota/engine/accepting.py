@@ -1,16 +1,17 @@
-"""Acceptance: how a node takes on what a user asks for, once.
+"""Acceptance: how a node takes on a user's request exactly once.
 
-Theory of operation. Everything that a user gives a node to keep (a transaction, a deployment, a command's transaction,
-a message, a listener) is accepted in a task of its own. Up to the moment at which it may be written (`begin`) its
-caller can cancel it by hanging up. From then on nobody can: the caller stops waiting, and the acceptance goes on.
+Theory of operation. Each thing that a user submits for storage (a transaction, a deployment, a command's transaction, a
+message, a listener) is accepted in a task of its own. Until the point at which it may be written (`begin`), its caller
+can cancel it by disconnecting. After that it cannot be cancelled: the caller stops waiting, and the acceptance
+continues.
 
-An idempotency key is held from the first look into the store until the acceptance is settled, so that whoever comes
-with the same key waits for the outcome of the first. Once it is settled the store has the key, under a unique index.
-`SubmissionKey` defines which keys are the same: parties whose callers are held to them do not share theirs.
+An idempotency key is held from the first lookup in the store until the acceptance is settled, so that another request
+with the same key waits for the outcome of the first. From then on the store has the key, under a unique index.
+`SubmissionKey` defines which keys are the same: parties whose callers are restricted to them do not share keys.
 
-An acceptance has two outcomes, and both are certain: it is durable and the node acts on it, or nothing of it is
-stored. A write whose outcome is unknown is repeated until the store has answered (`settled`). Whoever does not want to
-wait for so long is told `OutcomeUnknown`, with the id and the key to ask with.
+An acceptance has two outcomes, and both are definite: it is durable and the node acts on it, or nothing of it is
+stored. A write whose outcome is unknown is repeated until the store answers (`settled`). A caller whose wait times out
+gets `OutcomeUnknown`, with the id and the key to query with.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ T = TypeVar("T")
 
 
 async def settled(write: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a write whose outcome is unknown until it is known. `Unavailable` means that nothing was written.
+    """Repeat a write until its outcome is known. `Unavailable` means that nothing was written.
 
-    The write must be repeatable: the same ids, and nothing happens the second time.
+    The write must be idempotent: it uses the same ids, and repeating it has no effect.
     """
     is_doubtful = False
     while True:
@@ -52,7 +53,7 @@ async def settled(write: Callable[[], Awaitable[T]]) -> T:
 
 
 async def answered(read: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a read until the store answers: what rests on it is durable already."""
+    """Repeat a read until the store answers, because work that depends on it is already durable."""
     while True:
         try:
             return await read()
@@ -61,13 +62,13 @@ async def answered(read: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _apart(work: Callable[[Acceptance], Coroutine[Any, Any, T]], acceptance: Acceptance) -> T:
-    """Not for its caller: what is read decides, and must not be given up after a short time."""
+    """Run the work without its caller's short timeout, since its outcome depends on its reads."""
     FOR_CALLER.set(False)
     return await work(acceptance)
 
 
 class Acceptance:
-    """One that is under way."""
+    """One acceptance that is in progress."""
 
     def __init__(self, key: SubmissionKey) -> None:
         self.keys: Final = key.names
@@ -77,7 +78,7 @@ class Acceptance:
         self.task: asyncio.Task[Any]
 
     def begin(self, intent: IntentId | None = None, **ask_with: str) -> None:
-        """From here on something may be stored: nobody can cancel it. Names what its user can ask with."""
+        """Mark that something may be stored from now on, so that it cannot be cancelled; record what to query with."""
         self.has_begun = True
         if intent is not None:
             self.intent = intent
@@ -86,12 +87,12 @@ class Acceptance:
 
     @property
     def is_taken(self) -> bool:
-        """It is settled, and durable."""
+        """Whether it is settled and durable."""
         return self.task.done() and not self.task.cancelled() and self.task.exception() is None
 
 
 class Acceptances:
-    """All of one node."""
+    """All acceptances of one node."""
 
     def __init__(self, patience_s: float = PATIENCE_S, stop_s: float = STOP_S) -> None:
         self.patience_s = patience_s
@@ -104,7 +105,11 @@ class Acceptances:
         return len(self._under_way)
 
     async def accept(self, work: Callable[[Acceptance], Coroutine[Any, Any, T]], key: SubmissionKey = NO_KEY) -> T:
-        """What the work answers, or its refusal: both are certain. `OutcomeUnknown` when it is not settled in time."""
+        """Run the work and return its result, or raise its rejection; both are definite.
+
+        Raises `KeyUsed` if another request has used the key, `Unavailable` if nothing was stored because the node is
+        stopping, busy or slow, and `OutcomeUnknown` if it is not settled within `patience_s`.
+        """
         while (other := self._with_key(key)) is not None:
             await self._wait_for(other)
             if other.is_taken and other.intent is not None:
@@ -147,11 +152,14 @@ class Acceptances:
             return
         error = acceptance.task.exception()
         if error is not None and not isinstance(error, Rejected | Unavailable):
-            # Also when its caller is gone: something may be stored that the node does not act on.
+            # Logged even if the caller has disconnected: something may be stored that the node does not act on.
             catalogue.SUBMISSION_FAILED.log(has_begun=acceptance.has_begun, request=acceptance.ask_with, error=error)
 
     async def close(self) -> None:
-        """Wait for what is being written; the next run finds the rest in the store."""
+        """Cancel acceptances that have not begun; wait `stop_s` for the others.
+
+        The next run finds those in the store that are durable.
+        """
         self._is_closed = True
         tasks = [each.task for each in self._under_way]
         for each in self._under_way:

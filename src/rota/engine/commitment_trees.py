@@ -1,8 +1,8 @@
-"""The trees of commitments that proofs are about, one for each contract that has one; each as this node's index is.
+"""The commitment trees that proofs refer to, one for each contract that has one, as of this node's chain index.
 
-The store has what every transition commits to, in the order of the chain. A tree that is asked for is in memory and is
-brought up to date with every question: cut where the chain was reorganised, and then grown. After a restart it is
-worked out anew. The contracts that were not asked for longest are forgotten.
+The store has the commitments of every transition, in chain order. A tree that is requested is kept in memory and is
+updated by each request: truncated where the chain was reorganised, then extended. After a restart it is rebuilt from
+the store. The least recently requested contracts are evicted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRANSITIONS_A_STEP: Final = 16
 
 @dataclass(slots=True)
 class _Grown:
-    """A tree, the places of the transitions that are in it, how many commitments each left, and what it knows of."""
+    """A tree, the places of its transitions, its leaf count after each, and the change up to which it is current."""
 
     hosted: Hosted
     tree: CommitmentTree
@@ -37,7 +37,7 @@ class _Grown:
 
 
 class CommitmentTrees:
-    """Of one node. `may_have_tree` says of which contracts commitments are worth keeping."""
+    """The trees of one node. `may_have_tree` decides for which contracts commitments are stored."""
 
     def __init__(self, store: CommitmentStore, may_have_tree: Callable[[ContractAddress], bool]) -> None:
         self._store: Final = store
@@ -45,15 +45,21 @@ class CommitmentTrees:
         self._kept: Final[OrderedDict[ContractAddress, _Grown]] = OrderedDict()
 
     async def keep(self, commitments: Sequence[LeafCommitments]) -> None:
-        """What blocks that are about to be indexed have. `Unavailable` when the store is away."""
+        """Store the commitments of blocks that are about to be indexed.
+
+        `Unavailable` when the store is not reachable.
+        """
         await self._store.keep([each for each in commitments if self._may_have_tree(each.contract)])
 
     def forget(self, contract: ContractAddress) -> None:
-        """The store has earlier transitions than those in the tree: the next question builds it again."""
+        """Evict a contract's tree, which lacks earlier transitions of the store; the next request rebuilds it."""
         self._kept.pop(contract, None)
 
     async def of(self, hosted: Hosted) -> CommitmentTree | None:
-        """The tree of a contract now, if it has one; it changes with the next question. `Unavailable` without store."""
+        """Return the contract's current tree, or None if it has none. The next request changes it.
+
+        `Unavailable` when the store is not reachable.
+        """
         contract = hosted.contract.address
         grown = self._kept.get(contract)
         if grown is None or grown.hosted is not hosted:
@@ -76,13 +82,13 @@ class CommitmentTrees:
             _cut(grown, page)
             for start in range(0, len(page.transitions), TRANSITIONS_A_STEP):
                 _grow(grown, page.transitions[start : start + TRANSITIONS_A_STEP])
-                # A node of a tree takes a millisecond: a long history must not keep the event loop from its sockets.
+                # A node of a tree takes a millisecond: a long history must not block the event loop.
                 await asyncio.sleep(0)
             is_complete = page.is_complete
 
 
 def _cut(grown: _Grown, page: CommitmentPage) -> None:
-    """What was taken back goes."""
+    """Remove the transitions that a reorganisation took back."""
     if page.parted_at is not None:
         kept = bisect_right(grown.places, page.parted_at, key=lambda place: place.height)
         del grown.places[kept:], grown.counts[kept:]

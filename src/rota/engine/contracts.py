@@ -1,13 +1,13 @@
-"""The contracts of this node: what their genesis says, what the chain says of them, and their domains.
+"""The contracts of this node: their genesis, their record on the chain, and their domains.
 
-A contract is taken in once: its genesis must have the hash that stands on the chain, its address the policy that
-the factory told of, and where this node endorses, its own key must be among the signers. Then it is in the store,
-and every life of the node knows it. Contracts become more while a node runs, and never fewer.
+A contract is taken in once: its genesis must have the hash that is on the chain, its address the policy that the
+factory's event reported, and where this node endorses, its own key must be among the signers. Then it is in the store,
+and every run of the node has it. The set of contracts grows while a node runs, and never shrinks.
 
-Anybody can deploy contracts that a node takes in, so what they take of its memory is bounded. A genesis stays in the
-store. What is made of it, members and configuration, is in memory: contracts have a quota, by the peer that they came
-from and in total, in number and, where their genesis is large, in bytes. Beyond it a node takes in no more of them.
-Half of the places are for peers that have few, so that peers with very many do not shut out the others.
+Anyone can deploy contracts that a node takes in, so the memory they use is bounded. A genesis stays in the store; the
+members and configuration read from it are in memory. Contracts have a quota, by the peer that they came from and in
+total, in number and, where their genesis is large, in bytes. Beyond it a node takes in no more of them. Half of the
+places are reserved for peers that have few, so that peers with very many do not exclude the others.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ from rota.ports import Policy, Signer, Unavailable
 from rota.wire.limits import DEFAULT_LIMITS
 from rota.wire.values import name_flaw
 
-# A genesis of up to this size counts against no quota of bytes: its deployment costs more than to keep it.
+# A genesis of up to this size counts against no quota of bytes: deploying it costs more than storing it.
 SMALL_GENESIS_BYTES: Final = 16_384
 LARGE_OF_PEER_BYTES_MAX: Final = 8_388_608
 LARGE_BYTES_MAX: Final = 134_217_728
 CONTRACTS_MAX: Final = 131_072
 CONTRACTS_OF_PEER_MAX: Final = 32_768
-# A peer that has so many gets no more when half of all places are taken.
+# A peer with this many contracts gets no more when half of all places are taken.
 CONTRACTS_OF_PEER_RESERVED: Final = 1_024
 PROPOSED_GROUPS_MAX: Final = 65_536
 # More than the states of several frames, which are written after they were decrypted.
@@ -73,11 +73,11 @@ DEVELOPMENT_KEYS_REFUSED: Final = (
 
 
 class ContractRefused(Rejected):
-    """A contract cannot be taken in: which field of its genesis is wrong, and what would be right."""
+    """A contract cannot be taken in; names the wrong field of its genesis, and a valid value."""
 
 
 class KnownContracts:
-    """`ports.Contracts` and `ports.Deployments` of one node, and who hosts what."""
+    """`ports.Contracts` and `ports.Deployments` of one node, and the domain that hosts each contract."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class KnownContracts:
         allows_development_keys: bool = False,
     ) -> None:
         self.allows_development_keys: Final = allows_development_keys
-        # Told of every contract that this node has, when its domain is there.
+        # Called with every contract that this node has, once its domain is loaded.
         self.when_hosted: Callable[[ContractAddress], None] = lambda _: None
         self._on_development_keys: Final[set[ContractAddress]] = set()
         self._secret_of: Final = secret_of
@@ -99,18 +99,18 @@ class KnownContracts:
         self._domains: Final = domains
         self._salt_key: Final = salt_key
         self._factory: Final = factory
-        # Without their genesis, which the store has.
+        # Without the genesis, which is in the store.
         self._known: Final[dict[ContractAddress, KnownContract]] = {}
         self._groups: Final[dict[ContractAddress, bytes]] = {}
-        # Users name a group by its id, so no id should have two contracts. Of each id: the deployment of its first
-        # contract, all contracts, and who was the first to propose a group of it, with the deployment.
+        # Users name a group by its id, so no id should have two contracts. For each id: the deployment of its first
+        # contract, all its contracts, and the peer that first proposed a group with it, with the deployment.
         self._deployment_of_group: Final[dict[bytes, IntentId]] = {}
         self._contracts_of_group: Final[dict[bytes, tuple[ContractAddress, ...]]] = {}
         self._proposed_groups: Final[dict[bytes, tuple[NodeName, IntentId]]] = {}
         self._large_bytes: Final[dict[NodeName, int]] = {}
         self._from_peers: Final[Counter[NodeName]] = Counter()
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
-        # By contract and commitment; nothing for a state that no nullifier of ours spends.
+        # By contract and commitment; None for a state that no nullifier of this node spends.
         self._nullifiers: Final[dict[tuple[ContractAddress, bytes], bytes | None]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
         self._quarantined: Final[dict[ContractAddress, str]] = {}
@@ -120,7 +120,7 @@ class KnownContracts:
         self._in_order: Final[list[ContractAddress]] = []
 
     def add(self, known: KnownContract) -> None:
-        """From now on it is one of ours. Without its domain it can be followed, but nothing can be done in it."""
+        """Add a contract. Without its domain the node can follow it, but do nothing in it."""
         address = known.contract.address
         if address not in self._known and known.source is not None:
             self._from_peers[known.source] += 1
@@ -155,19 +155,19 @@ class KnownContracts:
             self._unhosted[address] = str(flaw)
 
     def known(self, contract: ContractAddress) -> KnownContract | None:
-        """All that is known of it but its genesis."""
+        """Return the contract's record without its genesis, or None."""
         return self._known.get(contract)
 
     def group_of(self, contract: ContractAddress) -> bytes | None:
-        """The id of its privacy group, if it has one."""
+        """Return the id of its privacy group, or None."""
         return self._groups.get(contract)
 
     def contracts_of_group(self, group: bytes) -> tuple[ContractAddress, ...]:
-        """All contracts of privacy groups with this id. Who creates a group draws its id; a liar may copy it."""
+        """Return all contracts of privacy groups with this id. A group's creator draws the id; a liar may copy it."""
         return self._contracts_of_group.get(group, ())
 
     def require_room(self, peer: NodeName, genesis: bytes) -> None:
-        """For one more contract that comes from this peer. `Unavailable` when there is none."""
+        """Raise `Unavailable` when there is no room for one more contract from this peer."""
         if len(self._known) >= CONTRACTS_MAX:
             raise Unavailable(f"{self._node} has {CONTRACTS_MAX} contracts, and takes no more")
         is_half_free = len(self._known) < CONTRACTS_MAX // 2
@@ -182,9 +182,9 @@ class KnownContracts:
             raise Unavailable(f"{self._node} has {LARGE_BYTES_MAX} bytes {most}")
 
     def hosted(self, contract: ContractAddress) -> Hosted | None:
-        """The contract with its domain; nothing when it is not one of ours or its domain is not loaded.
+        """Return the contract with its domain; None when the node does not have it or its domain is not loaded.
 
-        `Unavailable` while the store has not said which are ours: a user must not be told that there is none.
+        Raises `Unavailable` until the contracts are loaded from the store, so that a user gets no false "not found".
         """
         hosted = self._hosted.get(contract)
         if hosted is None and not self.is_complete:
@@ -192,9 +192,9 @@ class KnownContracts:
         return hosted
 
     def nullifier_of(self, contract: ContractAddress, state: State) -> bytes | None:
-        """What spends a state in place of its id: a nullifier, if its owner is one of ours, or the end of a lock.
+        """Return the word that spends a state in place of its id, or None: a party's nullifier, or the end of a lock.
 
-        That takes milliseconds, so it is remembered, by the contents: what a peer says of a state's id may be false.
+        Computing it takes milliseconds, so it is cached, by content: a peer may lie about a state's id.
         """
         hosted = self._hosted.get(contract)
         if hosted is None or state.content is None:
@@ -216,30 +216,33 @@ class KnownContracts:
         return self._nullifiers[key]
 
     def may_have_tree(self, contract: ContractAddress) -> bool:
-        """Whether its proofs are about a tree, or nobody can tell: it may have rounds before we have taken it in."""
+        """Return whether its proofs refer to a tree.
+
+        True if not hosted yet: it may have rounds before it is taken in.
+        """
         hosted = self._hosted.get(contract)
         return hosted is None or hosted.domain.tree_of(hosted.configuration) is not None
 
     def domain_of(self, contract: ContractAddress) -> str:
-        """The name of its domain; empty when that is not loaded."""
+        """Return the name of its domain; empty when the domain is not loaded."""
         hosted = self._hosted.get(contract)
         return hosted.domain.name if hosted is not None else ""
 
     @property
     def domain_names(self) -> tuple[str, ...]:
-        """The domains that are installed, by name."""
+        """The names of the installed domains, sorted."""
         return tuple(sorted(self._domains))
 
     def domain_named(self, name: str) -> AnyDomain | None:
-        """One of them."""
+        """Return the domain of this name, or None."""
         return self._domains.get(name)
 
     def quarantine(self, reasons: Mapping[ContractAddress, str]) -> None:
-        """Told before any contract is added: these are known, and nothing is done in them."""
+        """Set the quarantined contracts, before any contract is added: they are known, but nothing is done in them."""
         self._quarantined.update(reasons)
 
     def is_quarantined(self, contract: ContractAddress) -> bool:
-        """The database rejected its records in an earlier run, and it was not released since."""
+        """Return whether the database rejected its records in an earlier run and it has not been released since."""
         return contract in self._quarantined
 
     @property
@@ -249,7 +252,7 @@ class KnownContracts:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What an operator is told beside readiness."""
+        """Warnings for an operator, reported beside readiness."""
         count = len(self._on_development_keys)
         if not count:
             return ()
@@ -261,7 +264,7 @@ class KnownContracts:
     # For other nodes.
 
     def open_to(self, node: NodeName, after: ContractAddress, limit: int) -> tuple[ContractAddress, ...]:
-        """The contracts that a node may know of, in the order of their addresses, after this one."""
+        """Return up to `limit` contracts that a node may know of, by address, after this one."""
         found: list[ContractAddress] = []
         for address in self._in_order[bisect_right(self._in_order, after) :]:
             audience = self._audiences[address]
@@ -274,24 +277,24 @@ class KnownContracts:
     # `ports.Contracts` and `ports.Deployments`.
 
     def addresses(self) -> tuple[ContractAddress, ...]:
-        """All of them. Copied when it is asked for: a start adds up to `CONTRACTS_MAX` one after another."""
+        """Return all of them. The tuple is built on demand: a start adds up to `CONTRACTS_MAX` one after another."""
         if self._addresses is None:
             self._addresses = tuple(self._known)
         return self._addresses
 
     def policy_of(self, contract: ContractAddress) -> Policy | None:
-        """Who signs its rounds; nothing when it is not known."""
+        """Return the signers of its rounds and their threshold; None when the contract is not known."""
         known = self._known.get(contract)
         if known is None:
             return None
         return Policy(tuple(zip(known.contract.endorsers, known.signers, strict=True)), known.contract.threshold)
 
     def deployment_of(self, contract: ContractAddress) -> IntentId | None:
-        """The id under which the factory deployed it; nothing when it is not known."""
+        """Return the id under which the factory deployed it; None when the contract is not known."""
         known = self._known.get(contract)
         return known.deployment if known is not None else None
 
-    # Contracts that are to come.
+    # Contracts to be deployed.
 
     def plan(
         self,
@@ -302,7 +305,7 @@ class KnownContracts:
         salt: bytes,
         sequencing: SequencingChoice = NOTHING_CHOSEN,
     ) -> Genesis:
-        """The genesis of a contract that a user wants. `domains.base.Rejected` names what is wrong."""
+        """Return the genesis of a contract that a user requests. `domains.base.Rejected` names the wrong field."""
         found = self._domains.get(domain)
         if found is None:
             raise Rejected("domain", f"must be one of {', '.join(sorted(self._domains))}, not {domain!r}")
@@ -317,7 +320,7 @@ class KnownContracts:
         return genesis
 
     def ledger_for(self, domain: str, configuration: bytes) -> LedgerCode | None:
-        """What the ledger of a contract is made of that is not the factory's own; nothing for others."""
+        """Return the code of a contract's ledger that is not the factory's own; None if it has none or is invalid."""
         found = self._domains.get(domain)
         if found is None:
             return None
@@ -334,7 +337,7 @@ class KnownContracts:
         try:
             return code_for(domain, configuration, self._factory)
         except Exception as error:
-            # What a proposer configures goes into the code.
+            # The proposer's configuration goes into the code.
             raise Rejected("configuration", f"there is no ledger for it: {error}") from None
 
     def _ledger_hash(self, domain: AnyDomain, configuration: Record) -> bytes:
@@ -349,10 +352,10 @@ class KnownContracts:
         signer: Signer,
         proposer: NodeName | None = None,
     ) -> ContractAddress | None:
-        """With which address we would endorse in it; nothing when we do not. `ContractRefused` when we do not have it.
+        """Return the address with which this node would endorse in it; None when it would not endorse.
 
-        Where the signers are known, ours must be the one that we name; the others confirm theirs. What is on the
-        chain has no proposer.
+        Raises `ContractRefused` when this node would not take it in. If the signers are known, the one for this node
+        must be its own address; other endorsers check theirs. A genesis that is on the chain has no proposer.
         """
         genesis = self._opened(encoded, NO_CONTRACT)
         if proposer != self._node and not genesis.is_open_to(self._node):
@@ -374,7 +377,10 @@ class KnownContracts:
         return ours
 
     def _require_free_id(self, group: bytes, deployment: IntentId, proposer: NodeName | None) -> None:
-        """No other group has this id, or was proposed with it by somebody else. Who proposed it may begin anew."""
+        """Refuse an id that another group has, or that another peer proposed.
+
+        The same proposer may propose it again.
+        """
         if proposer != self._node and self._deployment_of_group.get(group, deployment) != deployment:
             raise ContractRefused("genesis.configuration.salt", f"{self._node} has another group of this id")
         first, proposed = self._proposed_groups.get(group, (proposer, deployment))
@@ -382,7 +388,7 @@ class KnownContracts:
             raise ContractRefused("genesis.configuration.salt", f"{first} proposed another group of this id before")
 
     def _opened(self, encoded: bytes, address: ContractAddress) -> Genesis:
-        """The genesis, whose domain takes it, for our chain. `ContractRefused` names what is wrong."""
+        """Return the genesis, checked by its domain and for this chain. `ContractRefused` names what is wrong."""
         try:
             genesis = decode_genesis(encoded)
             opened = open_genesis(self._domains, genesis, address, self._salt_key)
@@ -395,7 +401,7 @@ class KnownContracts:
         if genesis.virtual_nodes > most:
             count = len(genesis.committee)
             raise ContractRefused("genesis.virtual_nodes", f"must be from 1 to {most} with {count} coordinators")
-        # Who takes part is named in messages between the others, and a frame with such a name ends a connection.
+        # Members are named in messages between the others, and a frame with a malformed name ends a connection.
         for name in (*genesis.nodes, *genesis.members):
             if wrong := name_flaw(name, DEFAULT_LIMITS):
                 raise ContractRefused("genesis", wrong)
@@ -405,10 +411,10 @@ class KnownContracts:
             raise ContractRefused("genesis.chain_id", f"must be {self._chain_id}, not {genesis.chain_id}")
         return genesis
 
-    # Taking in.
+    # Taking in contracts.
 
     def judge(self, encoded: bytes, told: FactoryDeployment, signer: Signer) -> KnownContract:
-        """What the chain told and what the genesis says, as one; `ContractRefused` where they do not agree."""
+        """Return the contract that genesis and factory event describe; `ContractRefused` where they differ."""
         genesis = self._opened(encoded, told.contract)
         if genesis_hash(encoded) != told.genesis:
             raise ContractRefused("genesis", f"its hash must be 0x{told.genesis.hex()}, which stands on the chain")

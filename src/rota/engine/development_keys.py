@@ -1,8 +1,8 @@
-"""Whether a ledger that has transitions proved takes proofs by the development keys, which can be forged.
+"""Whether a ledger with proved transitions accepts proofs by the development keys, which can be forged.
 
-The keys of the prover come from a set-up (docs/zeto.md). Whoever knew its secrets can prove what is not true, and so
-make coins of nothing. The verifiers that come with Rota are made from the development keys, whose set-up one machine
-made; a network that had a ceremony builds verifiers of its own. What counts is in the verifier's code, whatever the
+The prover's keys come from a set-up (docs/zeto.md). A party that knew its secrets could prove false statements, and so
+make coins of nothing. The verifiers that come with Rota are built from the development keys, whose set-up one machine
+made; a network that held a ceremony builds verifiers of its own. The check reads the verifier's code, whatever the
 configuration names.
 """
 
@@ -17,5 +17,5 @@ from rota.prover.key_files import is_development_verifier
 
 @cache
 def rests_on_development_keys(ledger: ProvedLedger) -> bool:
-    """Whether one of its verifiers does."""
+    """Return whether at least one of the ledger's verifiers is a development verifier."""
     return any(is_development_verifier(load_artifact(name).bytecode) for name in ledger.verifiers)

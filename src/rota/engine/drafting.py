@@ -1,21 +1,21 @@
-"""Drafts: what an external intent would do, known before anybody is asked to endorse it.
+"""Drafts: the effect of an external intent, computed before any node is asked to endorse it.
 
-Theory of operation. Transitions of several contracts settle together when each is held to a condition that names the
+Theory of operation. Transitions of several contracts settle together when each has a condition that names the
 cores of all of them (ledger). So every core has to be known before the first of them is bound. That takes two steps:
 
-    draft   the intent is assembled on what its sender's node holds now; its id is set aside, nothing is submitted
-    bind    with the cores of all that are to be committed together, the drafted intent is submitted, under the
+    draft   the intent is assembled on the states that its sender's node holds now; its id is set aside, nothing is
+            submitted
+    bind    with the cores of all legs that are to be committed together, the drafted intent is submitted, under the
             condition that follows from them (`host.bound`)
 
-An external intent has the same salts whenever it is assembled. So it has the same core when it is bound, unless what
-it stands on was spent meanwhile: then it is reverted with that reason, and drafted anew. A draft keeps nothing from
-anybody.
+An external intent has the same salts whenever it is assembled. So it has the same core when it is bound, unless a state
+that it uses was spent meanwhile: then it is reverted with that reason, and drafted again. A draft reserves no states.
 
-Whoever is to get something by somebody else's draft must not take its core on trust. An *opening* of it is the
-transition with those states that the reader's node may see: from that, the node works out the core itself, and tells
-what would be done. What an opening says of a private contract's execution is true if it is ever committed, because its
-endorsers sign nothing else. Where transitions are proved nobody endorses: of such an opening a node tells only the
-states that the ledger would be told of by their commitments, and that their owners can spend (`host.proving`).
+A party that is to receive something by another party's draft must not trust its core. An *opening* of the draft is the
+transition with those states that the reader's node may see: from it, the node computes the core itself, and reports the
+effect. An opening of a private contract's execution is true if it is ever committed, because its endorsers sign nothing
+else. Where transitions are proved there are no endorsers: from such an opening a node reports only the states whose
+commitments the ledger would get, and which their owners can spend (`host.proving`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rota.sequencer.events import AssemblyFailed, AssemblyFinished
 from rota.wire.codec import Malformed, decode_frame, encode_frame
 from rota.wire.messages import Envelope, Snapshot, StateDistribution
 
-# As many as the settlement contract takes, and as many as a round has leaves.
+# The settlement contract's limit, and the number of leaves of a round.
 LEGS_MAX: Final = 32
 CORES_MAX: Final = 255
 
@@ -45,21 +45,21 @@ _NO_REQUEST: Final = RequestId(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An external intent, its core, and the transition that it would be if nothing held it to a condition."""
+    """An external intent, its core, and the transition that it would be without a condition."""
 
     intent: Intent
     core: Core
     transition: Transition
 
     def opening_for(self, reader: NodeName) -> bytes:
-        """What a reader's node is shown of it, in a frame as nodes send it: no state that it may not see."""
+        """Return the frame that shows a reader's node the draft, without states that it may not see."""
         body = StateDistribution(Digest(self.core), (self.transition.as_seen_by(reader),))
         return encode_frame((Envelope(self.intent.contract, _NO_REQUEST, 0, 0, body),))
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A draft of somebody else, as it was shown to us."""
+    """Another party's draft, as it was shown to this node."""
 
     contract: ContractAddress
     transition: Transition
@@ -72,25 +72,25 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Somebody's draft: its core as we have worked it out, and what it would do as far as we may see it."""
+    """Another party's draft: its core as this node computed it, and its effect as far as the node may see it."""
 
     core: Core
     told: dict[str, object]
 
 
 def draft(hosted: Hosted, intent: Intent, held: Held, node: NodeName, background: Background = NO_BACKGROUND) -> Draft:
-    """The draft of an external intent on what is held now. `Rejected` when it cannot be assembled."""
+    """Return the draft of an external intent on the states held now. `Rejected` when it cannot be assembled."""
     return drafted(hosted, intent, assemble(hosted, order_of(intent), held, node, background))
 
 
 def order_of(intent: Intent) -> AssembleIntents:
-    """What is asked of the domain for a draft."""
+    """Return the order to the domain that assembles a draft."""
     assert intent.submit_mode is SubmitMode.EXTERNAL, "only what its user commits can be conditional"
     return AssembleIntents(intent.contract, _NO_REQUEST, (intent,), Snapshot(), 0, 0, 0)
 
 
 def drafted(hosted: Hosted, intent: Intent, results: list[AssemblyFinished | AssemblyFailed]) -> Draft:
-    """The draft that an assembly is. `Rejected` if it ended in another way, `Unavailable` if states are missing."""
+    """Return the draft from an assembly's result. `Rejected` if it failed, `Unavailable` if states are missing."""
     (result,) = results
     if isinstance(result, AssemblyFailed) and result.lacks_states:
         raise Unavailable(result.reason)
@@ -102,7 +102,7 @@ def drafted(hosted: Hosted, intent: Intent, results: list[AssemblyFinished | Ass
 
 
 def read_opening(content: bytes) -> Opening:
-    """What a party was shown. `Rejected` when it cannot be read."""
+    """Decode an opening. `Rejected` when it cannot be read."""
     frame = decode_frame(content)
     if isinstance(frame, Malformed):
         raise Rejected("opening", f"must be one that a node made of a draft: {frame.reason}")
@@ -114,9 +114,9 @@ def read_opening(content: bytes) -> Opening:
 
 
 def examine(hosted: Hosted, opening: Opening, known: Held, node: NodeName) -> Examined:
-    """What somebody's draft would do. `known` are the states that it refers to, spent or not.
+    """Compute the core and effect of another party's draft. `known` are the states that it refers to, spent or not.
 
-    `Rejected` when what it shows is not what its core binds.
+    `Rejected` when the states it shows are not the ones that its core binds.
     """
     for number, state in enumerate(opening.transition.outputs):
         if state.content is not None and state_commitment(state.content) != state.commitment:
@@ -126,7 +126,7 @@ def examine(hosted: Hosted, opening: Opening, known: Held, node: NodeName) -> Ex
 
 
 def condition_of(legs: tuple[NamedLeg, ...], own: ContractAddress, core: Core) -> bytes:
-    """The condition that legs are bound by. `Rejected` when the one that is to be bound is not among them."""
+    """Return the condition that binds these legs. `Rejected` when the leg to be bound is not among them."""
     if not 1 <= len(legs) <= LEGS_MAX:
         raise Rejected("legs", f"must be 1 to {LEGS_MAX}, not {len(legs)}")
     for number, (_, cores) in enumerate(legs):
@@ -138,7 +138,7 @@ def condition_of(legs: tuple[NamedLeg, ...], own: ContractAddress, core: Core) -
 
 
 def _unconditional(hosted: Hosted, transition: Transition) -> Transition:
-    """The same with nothing that it is held to: its leaf is the core."""
+    """Return the transition without its condition, so that its leaf is the core."""
     free = replace(transition, preparation=None)
     leaf = leaf_of_transition(hosted.separator, free)
     outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(free.outputs))

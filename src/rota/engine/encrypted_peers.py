@@ -1,21 +1,21 @@
-"""The other nodes, to whom the states of some contracts are said only encrypted.
+"""`Peers` that encrypts the states it sends and decrypts those it receives, for contracts whose domain wants that.
 
-Theory of operation. Between the core and the network stands this: what the core says of states is encrypted behind it,
-and what peers say of them is decrypted before it. So the core counts with contents and hashes as everywhere, and no
-frame, no queue and no relay ever has the content. Contracts whose domain encrypts nothing pass as they are. Where the
-domain is not here to say so, nothing is said that may have states in it; what comes is the core's to judge.
+Theory of operation. This layer is between the core and the network: states that the core sends are encrypted here, and
+states from peers are decrypted before the core gets them. So the core handles contents and hashes as everywhere, and no
+frame, queue or relay ever has the content. Messages of contracts whose domain does not encrypt pass unchanged. Where
+the domain is not loaded, no message that may carry states is sent; received ones are left to the core to judge.
 
-Encrypting takes milliseconds a state. Messages with states wait in line for it while all others go on; the core says
-and takes states in any order, and until they are acknowledged, again and again. So a line that is full drops what
-comes, and a peer that is gone takes what it said with it.
+Encrypting takes milliseconds a state. Messages with states wait in a queue while all others pass; the core accepts
+states in any order and sends them again until they are acknowledged. So a full queue drops new messages, and when a
+peer disconnects its received messages are dropped.
 
-Anybody may send this node thousands of states in one message, or ask for thousands of its own, which costs him nothing.
-So each peer has lines of its own, which have places and bytes; peers take turns, a state at a time, and all together
-have so many states encrypted, and as many decrypted, in a second (`Lines`). What is wrong in a message ends the work on
-it.
+Any peer can send thousands of states in one message, or request thousands of this node's, at no cost to itself. So each
+peer has queues of its own, bounded in messages and bytes; peers take turns, one state at a time, and all together share
+a rate limit of states encrypted, and another of states decrypted, per second (`Lines`). The first invalid state of a
+message ends the work on it.
 
-In such a contract a sender coordinates by itself, and nobody endorses: states go to their readers and nowhere else. Any
-other message that could carry one is not sent.
+In such a contract a sender coordinates its own intents, and there are no endorsers: states go to their readers and
+nowhere else. Any other message that could carry a state is not sent.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ BYTES_MAX: Final = 134_217_728
 STATES_A_SECOND_MAX: Final = 64
 STATES_AT_ONCE_MAX: Final = 512
 
-# What may have states in it beside their distribution.
+# Messages that may carry states, beside the distribution of states.
 WITH_STATES: Final[tuple[type[Message], ...]] = (
     AssembleRequest,
     AssembleResponse,
@@ -71,7 +71,7 @@ WITH_STATES: Final[tuple[type[Message], ...]] = (
 
 
 class EncryptedPeers:
-    """A `Peers` around another, which `connect` makes, given who is told what its peers say."""
+    """A `Peers` around another one, made by `connect` with the callback for its events."""
 
     def __init__(self, connect: Callable[[Tell], Peers], encryption: StateEncryption, tell: Tell) -> None:
         self._encryption: Final = encryption
@@ -95,7 +95,7 @@ class EncryptedPeers:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def send(self, order: SendMessage) -> None:
-        """Say this to a peer, once its states are encrypted."""
+        """Send a message to a peer, once its states are encrypted."""
         contract, body = order.envelope.contract, order.envelope.body
         if not isinstance(body, (StateDistribution, *WITH_STATES)):
             self._peers.send(order)
@@ -114,7 +114,7 @@ class EncryptedPeers:
             )
 
     def troubles(self) -> Mapping[NodeName, str]:
-        """What keeps us from each node that we are not connected to."""
+        """Return the connection error of each node that is not connected."""
         return self._peers.troubles()
 
     def _hear(self, event: Event) -> None:
@@ -169,7 +169,7 @@ def _never(_: object = None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work on the states of a message, a step for each, and who is told what came of it; nobody if it `is_over`."""
+    """Work on the states of a message, a step for each; calls `done` or `refused`, or neither once it `is_over`."""
 
     steps: Generator[None, None, tuple[Transition, ...]]
     size_bytes: int
@@ -178,7 +178,7 @@ class Job:
     is_over: Callable[[], bool] = _never
 
     def step(self) -> bool:
-        """Take the next step; whether that was the last."""
+        """Take the next step; return whether it was the last."""
         if self.is_over():
             return True
         try:
@@ -193,18 +193,18 @@ class Job:
 
 
 class Lines:
-    """The messages that wait, by peer. Peers take turns, a step each, at a pace that their number does not change."""
+    """Queues of messages, one for each peer. Peers take turns, a step each, at a total rate that is fixed."""
 
     def __init__(self, places_of_a_peer_max: int) -> None:
         self._places: Final = places_of_a_peer_max
-        # Whose turn it was stands last.
+        # In the order of turns; the peer that had the last turn is at the end.
         self._waiting: Final[OrderedDict[NodeName, deque[Job]]] = OrderedDict()
         self._bytes: Final[Counter[NodeName]] = Counter()
         self._has_some: Final = asyncio.Event()
         self._pace: Final = Pace(STATES_A_SECOND_MAX, STATES_AT_ONCE_MAX)
 
     def put(self, peer: NodeName, job: Job) -> None:
-        """At the end of the line of its peer, if there is room; what finds none comes again."""
+        """Append to the peer's queue if there is room; otherwise drop the job, as its message will be sent again."""
         of_peer = self._bytes[peer] + job.size_bytes
         has_place = len(self._waiting.get(peer, ())) < self._places
         is_within = of_peer <= BYTES_OF_A_PEER_MAX and self._bytes.total() + job.size_bytes <= BYTES_MAX
@@ -214,7 +214,7 @@ class Lines:
             self._has_some.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Work through the queues until cancelled."""
         while True:
             if not self._waiting:
                 self._has_some.clear()
@@ -230,7 +230,7 @@ class Lines:
 
 
 class Pace:
-    """So many a second, and so many at once after a rest."""
+    """A rate limit: so many a second, and a burst of so many after a pause."""
 
     def __init__(self, a_second_max: int, at_once_max: int) -> None:
         self._a_second: Final = a_second_max
@@ -239,7 +239,7 @@ class Pace:
         self._at_s: float | None = None
 
     def wait_s(self, now_s: float) -> float:
-        """How long whoever wants the next one waits, counted from now."""
+        """Take one unit, and return the seconds to wait before using it."""
         passed_s = 0.0 if self._at_s is None else max(0.0, now_s - self._at_s)
         self._at_s = now_s
         self._left = min(self._at_once, self._left + passed_s * self._a_second) - 1

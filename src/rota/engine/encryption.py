@@ -1,8 +1,8 @@
-"""States of contracts whose domain has them encrypted, as they leave this node and as they come to it.
+"""Encryption and decryption of states, for contracts whose domain requires it.
 
-What cannot be encrypted to anybody is withheld. What cannot be decrypted, or comes in the clear, is refused with all
-that comes with it, as the core refuses what is not what it claims to be: nothing is acknowledged, so that who sent it
-sends it again, and who lacks it asks for it again (protocol §6).
+A state that cannot be encrypted to any reader is withheld. If a state cannot be decrypted or arrives in the clear, the
+whole message is refused, as the core refuses false claims: nothing is acknowledged, so that its sender sends it again,
+and a node that lacks it requests it again (protocol §6).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rota.ports.time_slice import in_slices
 
 
 class StateEncryption:
-    """Of one node. `secret_of` gives the secrets of its parties, `entropy` so many random bytes of the system."""
+    """Encryption for one node. `secret_of` returns the secrets of its parties, `entropy` random bytes of the system."""
 
     def __init__(
         self, contracts: KnownContracts, secret_of: Callable[[Party], bytes], entropy: Callable[[int], bytes]
@@ -34,20 +34,20 @@ class StateEncryption:
         self._rarely: Final = PeerLines()
 
     def hosted(self, contract: ContractAddress) -> Hosted | None:
-        """The contract with its domain, which says whether its states are encrypted; nothing where that is not here."""
+        """Return the contract with its domain, which knows whether to encrypt; None where it is not loaded."""
         assert self._contracts.is_complete, "a node neither speaks nor listens before it knows its contracts"
         return self._contracts.hosted(contract)
 
     async def encrypted(
         self, hosted: Hosted, peer: NodeName, transitions: Iterable[Transition]
     ) -> tuple[Transition, ...]:
-        """Transitions as they leave for a peer; they have no bytes that it could not read."""
+        """Return the transitions as they are sent to a peer, without bytes that it could not read."""
         return await in_slices(self.encrypting(hosted, peer, transitions))
 
     def encrypting(
         self, hosted: Hosted, peer: NodeName, transitions: Iterable[Transition]
     ) -> Generator[None, None, tuple[Transition, ...]]:
-        """The same in steps, one for each state that has bytes."""
+        """Do the same in steps, one for each state that has bytes."""
 
         def encrypt(state: State) -> State:
             try:
@@ -60,20 +60,20 @@ class StateEncryption:
         return _changing(transitions, encrypt)
 
     async def decrypted(self, hosted: Hosted, transitions: Iterable[Transition]) -> tuple[Transition, ...]:
-        """Transitions that came to us, with bytes that were encrypted for parties of this node, or `Rejected`."""
+        """Return received transitions, decrypted; `Rejected` if a state was not encrypted for this node."""
         return await in_slices(self.decrypting(hosted, transitions))
 
     def decrypting(
         self, hosted: Hosted, transitions: Iterable[Transition]
     ) -> Generator[None, None, tuple[Transition, ...]]:
-        """The same in steps, one for each state that has bytes."""
+        """Do the same in steps, one for each state that has bytes."""
 
         def decrypt(state: State) -> State:
             try:
                 plain = decrypted(hosted, state, self._secret_of)
             except (UnknownKey, ValueError) as error:
                 raise Rejected("state", str(error)) from None
-            # The store asks for it when it writes the state, among many others at once. It is remembered.
+            # Fills the cache: the store needs the nullifier when it writes the state, among many others at once.
             self._contracts.nullifier_of(hosted.contract.address, plain)
             return plain
 
@@ -83,7 +83,7 @@ class StateEncryption:
 def _changing(
     transitions: Iterable[Transition], change: Callable[[State], State]
 ) -> Generator[None, None, tuple[Transition, ...]]:
-    """Those states that have bytes, changed. Each takes milliseconds, and there may be thousands: a step for each."""
+    """Change the states that have bytes, a step for each: each takes milliseconds, and there may be thousands."""
     changed = []
     for transition in transitions:
         outputs = []

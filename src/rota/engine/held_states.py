@@ -1,13 +1,13 @@
 """The states that this node holds, of the contracts that it works on, as their domains see them.
 
-The store knows them all, and each change of them has a number there. Of a contract that is asked for, memory has what
-the store said last, and every question brings it up to date with what changed since: a question costs what changed,
-not what is held. Reorganisations, states that arrive late and writes of any order are the store's affair.
-The contracts that were not asked for longest are forgotten. A payer chooses how much is attached to a coin, so memory
-has the record of each state and the bytes of short ones; the bytes of a long one are recalled when a domain needs them.
+The store has them all, and numbers each change of them. For a contract that is requested, memory has the store's last
+answer, and each request applies the changes since then: a request costs as much as has changed, not as much as is held.
+The store handles reorganisations, states that arrive late and writes in any order. The least recently requested
+contracts are evicted. A payer chooses how much data is attached to a coin, so memory has the record of each state and
+the bytes of short ones; the bytes of a long one are fetched when a domain needs them.
 
-A domain with a memory of its own is also told of every state that the node has and the chain too, spent or not, once
-in its life. Of what is not on the chain it is told nothing: a peer can make up any state, and send it.
+A domain with a memory of its own also gets every state that both the node and the chain have, spent or not, once in its
+lifetime. It gets nothing that is not on the chain: a peer can make up any state and send it.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from rota.ports import StatePage, Store
 
 CONTRACTS_KEPT_MAX: Final = 256
 CONTENT_KEPT_BYTES_MAX: Final = 4_096
-# A transition that made a state may have a MiB of others.
+# The transition that made a state may have up to a MiB of other states.
 MAKERS_AT_ONCE: Final = 32
 
 
 class Holder(Protocol):
-    """Whoever is told what a node holds of a contract, as it changes."""
+    """Receives the states that a node holds of a contract, as they change."""
 
     @property
     def is_current(self) -> bool:
-        """What it was told is still known."""
+        """Whether the states that it received are still known."""
         ...
 
     def change(self, gone: tuple[StateId, ...], held: tuple[State, ...]) -> None:
-        """These are gone, then these are held."""
+        """Remove `gone`, then add `held`."""
         ...
 
     def learn(self, states: tuple[State, ...]) -> None:
-        """The domain's memory is to know of these, spent or not."""
+        """Pass these states to the domain's memory, spent or not."""
         ...
 
     async def settle(self) -> None:
-        """Between two pages."""
+        """Called between two pages."""
         ...
 
 
@@ -56,20 +56,20 @@ H = TypeVar("H", bound=Holder)
 
 @dataclass(slots=True)
 class _Holdings(Generic[H]):
-    """Of one contract: who is told, up to which change of what is held, and of what its memory has to know."""
+    """A contract's holder, and the numbers of the changes up to which it and the domain's memory are current."""
 
     hosted: Hosted
     holder: H
     as_of: int = 0
     learned_as_of: int = 0
-    # The first look at the store has not come to its end.
+    # The first read of the store has not finished.
     is_partial: bool = False
-    # Pages of two questions that mix would leave what the later one has said to be gone.
+    # Concurrent requests would mix pages, and leave states held that the later one has reported as gone.
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class StateFollower(Generic[H]):
-    """Tells holders what the store has of their contracts, and what changed since they were asked for last."""
+    """Passes the store's states of a contract to its holder, and at each request the changes since the last one."""
 
     def __init__(self, node: NodeName, store: Store, make: Callable[[Hosted], H]) -> None:
         self._node: Final = node
@@ -78,9 +78,9 @@ class StateFollower(Generic[H]):
         self._kept: Final[OrderedDict[ContractAddress, _Holdings[H]]] = OrderedDict()
 
     async def of(self, hosted: Hosted) -> H:
-        """Who was told what is held now, confirmed and unspent, and all for the domain's memory.
+        """Return the contract's holder, up to date with the confirmed, unspent states, and teach the domain's memory.
 
-        `Unavailable` without store.
+        `Unavailable` when the store is not reachable.
         """
         contract = hosted.contract.address
         holdings = self._kept.get(contract)
@@ -98,10 +98,10 @@ class StateFollower(Generic[H]):
         return holdings.holder
 
     async def _begin(self, contract: ContractAddress, holdings: _Holdings[H]) -> None:
-        """All that is unspent, page by page; what changes meanwhile comes with the changes since the first page.
+        """Read all unspent states, page by page; changes made meanwhile come with the changes since the first page.
 
-        A look that was given up, since the store was away or whoever asked hung up, has told of states that may be
-        spent by the next one, and nobody would say so: that begins with nothing.
+        A read that was abandoned, because the store failed or the caller disconnected, leaves states that may be spent
+        before the next one without a report. So the next read starts with a new holder.
         """
         if holdings.is_partial:
             holdings.holder = self._make(holdings.hosted)
@@ -122,7 +122,7 @@ class StateFollower(Generic[H]):
             await holdings.holder.settle()
 
     async def _believed(self, hosted: Hosted, states: Sequence[State]) -> tuple[State, ...]:
-        """As this node sees them. A ledger's own commitment to a state, where there is one, must be to what it says."""
+        """Return the states as this node sees them, without those that do not match the ledger's own commitment."""
         if not hosted.domain.ledgers:
             return tuple(state.as_seen_by(self._node) for state in states)
         believed: list[State] = []
@@ -165,26 +165,26 @@ class _OnShelf:
         learn(self._hosted, states, self._node)
 
     async def settle(self) -> None:
-        # A long history must not keep the event loop from its sockets.
+        # A long history must not block the event loop.
         await asyncio.sleep(0)
 
 
 class HeldStates:
-    """Answers from memory and the store together."""
+    """The held states of each contract, from memory and the store together."""
 
     def __init__(self, node: NodeName, store: Store) -> None:
         self._followed: Final = StateFollower(node, store, lambda hosted: _OnShelf(hosted, node))
 
     async def of(self, hosted: Hosted) -> Shelf:
-        """What is held now, confirmed and unspent; the domain's memory is up to date, too. `Unavailable` without store.
+        """Return the confirmed, unspent states held now, with the domain's memory up to date too.
 
-        The answer changes with the next question.
+        The next request changes the result. `Unavailable` when the store is not reachable.
         """
         return (await self._followed.of(hosted)).shelf
 
 
 async def unspent_pages(store: Store, contract: ContractAddress) -> AsyncIterator[StatePage]:
-    """All unspent states that a node holds of a contract, some at a time."""
+    """Yield all unspent states that a node holds of a contract, in pages."""
     page = await store.unspent_states(contract)
     yield page
     while page.last is not None:
@@ -195,7 +195,7 @@ async def unspent_pages(store: Store, contract: ContractAddress) -> AsyncIterato
 async def state_pages(
     store: Store, contract: ContractAddress, since: int = 0, *, on_chain: bool = False
 ) -> AsyncIterator[tuple[int, tuple[State, ...]]]:
-    """All states that a node holds of a contract and that changed since, spent or not, some at a time."""
+    """Yield all states of a contract that changed after `since`, spent or not, in pages."""
     while True:
         as_of, states = await store.states_since(contract, since, on_chain=on_chain)
         if as_of == since:

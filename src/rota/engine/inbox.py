@@ -1,13 +1,13 @@
 """The events that wait for the core: the node's own events, and the messages of each peer.
 
 Theory of operation. A peer may send more than the core can step, and all peers share one processor. So each peer has a
-line of its own. The next peer is the one that has used least processor time since it began to wait, not the one that
+queue of its own. The next peer is the one that has used least processor time since it began to wait, not the one that
 sent first: a flood delays its author and no other peer. The cost of an event is charged after its step.
 
-The node's own events (users, chain, store, timers) stand in a separate line and do not wait for those of peers.
+The node's own events (users, chain, store, timers) wait in a separate queue, not behind those of peers.
 
-A line is bounded, in messages and in bytes, and so are all lines together. A message that finds no room is dropped: a
-peer that needs an answer repeats its request. The connection events of a peer stand in its line too, behind its earlier
+A queue is bounded, in messages and in bytes, and so are all queues together. A message that finds no room is dropped: a
+peer that needs an answer repeats its request. The connection events of a peer are in its queue too, behind its earlier
 messages, and are never dropped.
 """
 
@@ -28,20 +28,20 @@ WAITING_OF_PEER_MAX: Final = 8_192
 WAITING_MAX: Final = 65_536
 BYTES_OF_PEER_MAX: Final = 16_777_216
 BYTES_MAX: Final = 134_217_728
-# A peer with so many waiting sends more than the core steps. At most one of its frames is read in half a second.
+# A peer with this many waiting sends more than the core steps. At most one of its frames is read in half a second.
 BEHIND_MIN: Final = 64
-# To measure a message takes half as long as to step it, so that only a long line is measured, and every line while the
+# Measuring a message takes half as long as stepping it, so only long queues are measured, and every queue while the
 # core steps nothing: then peers are read however much waits.
 UNMEASURED_MAX: Final = 1_024
-# Of a peer that has little waiting; for these there is room whatever the others do.
+# The size up to which a peer with few waiting messages has room, whatever the others do.
 SHORT_BYTES_MAX: Final = 524_288
 
 
 @dataclass(slots=True)
 class _Line:
-    """The messages of one peer, each with its size if that was measured, and up to where its use was served.
+    """The messages of one peer, each with its size if measured, and its position in processor time used.
 
-    It is `called` when it is among the next ones, or one of its events is being stepped.
+    It is `called` when it is in `_next`, or one of its events is being stepped.
     """
 
     waiting: deque[tuple[Event, int]] = field(default_factory=deque)
@@ -51,18 +51,18 @@ class _Line:
 
 
 class Inbox:
-    """Of one node. Messages that it sends to itself, under its own name, are its own events."""
+    """The inbox of one node. Messages that the node sends to itself, under its own name, are its own events."""
 
     def __init__(self, name: NodeName) -> None:
         self._name: Final = name
         self.own: Final[deque[Event]] = deque()
         self.dropped_count = 0
         self._lines: Final[dict[NodeName, _Line]] = {}
-        # The peers that have something waiting, each once, beside the one whose event is being stepped.
+        # The peers with events waiting, each once, apart from the one whose event is being stepped.
         self._next: Final[list[tuple[int, NodeName]]] = []
         self._count = 0
         self._bytes = 0
-        # Up to where the peers that had a turn were served: no peer saves up turns by silence.
+        # The highest position of a peer that had a turn: no peer saves up turns by silence.
         self._served_ns = 0
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class Inbox:
         return line is not None and len(line.waiting) >= BEHIND_MIN
 
     def put(self, event: Event, *, is_held: bool = False) -> None:
-        """At the end of its line, if there is room; perhaps while the core steps nothing."""
+        """Append to the event's queue if there is room. `is_held` means that the core steps nothing now."""
         match event:
             case MessageReceived(peer) if peer != self._name:
                 line = self._line_of(peer)
@@ -95,7 +95,7 @@ class Inbox:
                 self.own.append(event)
 
     def take_of_peer(self) -> tuple[NodeName, Event]:
-        """The next event of a peer; to be charged when it was stepped."""
+        """Remove and return the next event of a peer, which the caller charges once it is stepped."""
         served_ns, peer = heappop(self._next)
         line = self._lines[peer]
         event, size_bytes = line.waiting.popleft()
@@ -106,7 +106,7 @@ class Inbox:
         return peer, event
 
     def charge(self, peer: NodeName, used_ns: int) -> None:
-        """The event that was taken has used so much."""
+        """Charge the peer for the processor time that its event used."""
         line = self._line_of(peer)
         line.served_until_ns = max(line.served_until_ns, self._served_ns) + used_ns
         line.is_called = bool(line.waiting)
@@ -116,13 +116,13 @@ class Inbox:
             self._lines.clear()  # No peer waits, so that no peer has a claim.
 
     def forget_ticks(self) -> None:
-        """The timers that have run out are looked at when the other events are stepped."""
+        """Remove the ticks: expired timers are checked when the other events are stepped."""
         others = [event for event in self.own if not isinstance(event, Tick)]
         self.own.clear()
         self.own.extend(others)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all events."""
         self.own.clear()
         self._lines.clear()
         self._next.clear()
@@ -137,7 +137,7 @@ class Inbox:
     def _has_room(self, line: _Line, size_bytes: int) -> bool:
         if len(line.waiting) >= WAITING_OF_PEER_MAX or line.size_bytes + size_bytes > BYTES_OF_PEER_MAX:
             return False
-        # A peer that has little waiting has room whatever the others do.
+        # A peer that has few messages waiting has room whatever the others do.
         is_short = len(line.waiting) < BEHIND_MIN and line.size_bytes + size_bytes <= SHORT_BYTES_MAX
         return is_short or (self._count < WAITING_MAX and self._bytes + size_bytes <= BYTES_MAX)
 

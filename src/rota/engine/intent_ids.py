@@ -1,8 +1,8 @@
 """The ids of intents: a page and a number on it, so that the chain marks 256 of one sender in one word (ledger).
 
-The page follows from party, contract and a page nonce (`digests.page_of`), by which coordinators and endorsers see
-whose an id is. Each life of a node opens pages of its own for each party and contract, with nonces that it draws at
-random: no two lives can give the same id, whatever a disk has lost.
+The page follows from party, contract and a page nonce (`digests.page_of`), from which coordinators and endorsers verify
+whose an id is. Each run of a node opens pages of its own for each party and contract, with nonces that it draws at
+random: no two runs can give the same id, whatever a disk has lost.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ PAGES_OPEN_MAX: Final = 10_000
 
 
 class DrawnId(NamedTuple):
-    """An id, and the nonce that shows whose it is."""
+    """An id, and the nonce that proves whose it is."""
 
     id: IntentId
     nonce: bytes
 
 
 class IntentIds:
-    """Gives each intent an id that nobody else gives. `draw` makes that many random bytes."""
+    """Gives each intent a unique id. `draw` returns that many random bytes."""
 
     def __init__(self, draw: Callable[[int], bytes], one_time_keys: OneTimeKeys) -> None:
         self._draw: Final = draw
@@ -35,7 +35,7 @@ class IntentIds:
         self._open: Final[OrderedDict[tuple[Party, ContractAddress], tuple[bytes, int]]] = OrderedDict()
 
     def next(self, party: Party, contract: ContractAddress) -> DrawnId:
-        """The next one of this party in this contract."""
+        """Return the next id of this party in this contract."""
         key = (party, contract)
         nonce, number = self._open.pop(key, (b"", IDS_A_PAGE))
         if number == IDS_A_PAGE:
@@ -46,6 +46,6 @@ class IntentIds:
         return DrawnId(IntentId(page_of(party, contract, nonce) + bytes([number])), nonce)
 
     def one_time(self, party: Party, contract: ContractAddress) -> DrawnId:
-        """One in a contract whose transitions are proved: it belongs to a key of its own, and nothing links two."""
+        """Return an id for a contract of proved transitions: it belongs to a one-time key, so ids cannot be linked."""
         nonce = self._draw(NONCE_BYTES)
         return DrawnId(self._one_time_keys.id_of(party, contract, nonce), nonce)

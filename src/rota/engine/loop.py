@@ -1,16 +1,16 @@
 """The core in an event loop: events in, one step each, effects out; and the time.
 
-Theory of operation. Whatever happens outside is told as an event, from callbacks of this one event loop. Events wait
-in an inbox (`inbox.py`) and are stepped in turns: a turn takes the node's own events that are there, up to
-`EVENTS_A_TURN_MAX`, then as many of peers, for `PEERS_A_TURN_NS` at most, and then lets the loop look after its
-sockets. So what is sent to one peer in one turn travels in one frame, and what is written in one turn shares one
-commit. After each turn the timer is set to the core's next deadline.
+Theory of operation. Everything that happens outside reaches the core as an event, from callbacks of this one event
+loop. Events wait in an inbox (`inbox.py`) and are stepped in turns: a turn takes the node's own waiting events, up to
+`EVENTS_A_TURN_MAX`, then as many of peers, for `PEERS_A_TURN_NS` at most, and then returns to the loop for its socket
+work. So messages to one peer in one turn travel in one frame, and writes of one turn share one commit. After each turn
+the timer is set to the core's next deadline.
 
-While the store takes no writes (`outbox.py`) the engine takes no turn: events wait. When the store goes on, the events
-that have come meanwhile are stepped before any timer, so that a peer whose messages waited does not seem silent.
+While the store takes no writes (`outbox.py`) the engine takes no turn: events wait. When the store resumes, the events
+that have arrived meanwhile are stepped before any timer, so that a peer whose messages waited does not seem silent.
 
-The core's clock is the time for which this process has run (`clock.py`): it never jumps, and a node that starves for
-processor takes it neither for a lost ledger nor for a silent peer.
+The core's clock is the run time of this process (`clock.py`): it never jumps, and a node that is short of processor
+time does not conclude that its ledger is lost or a peer silent.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Died = Callable[[BaseException], None]
 
 
 class Engine:
-    """Runs one core. An exception within it is our own error: `died` is told, and nothing is stepped any more."""
+    """Runs one core. On an exception in the core or its effects it stops stepping and calls `died`: that is our bug."""
 
     def __init__(
         self,
@@ -57,19 +57,19 @@ class Engine:
         self._used_ns: Final = used_ns
         self._inbox: Final = Inbox(name)
         self._loop: Final = asyncio.get_running_loop()
-        # What the core orders is the node's own work, whoever told it the event that led to it.
+        # The core's effects are the node's own work, whichever caller's context an event came from.
         self._context: Final = copy_context()
         self._core: Node | None = None
         self._is_running = False
         self._is_held = False
-        # How many events that came while the engine was held are stepped before the next timer.
+        # How many events that arrived while the engine was held are stepped before the next timer.
         self._before_timers = 0
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def core(self) -> Node:
-        """The core, once started, also when it is stopped; only to be looked at."""
+        """The core, once started, also when it is stopped; read-only."""
         assert self._core is not None, "an engine is started before it is looked into"
         return self._core
 
@@ -79,10 +79,10 @@ class Engine:
         return len(self._inbox)
 
     def is_behind(self, peer: NodeName) -> bool:
-        """Whether many messages of a peer wait for a core that steps them.
+        """Whether many messages of a peer wait while the core steps.
 
-        While the store stalls it steps none. Its connections go on then: a peer whose frames were not read would get no
-        pongs either, and close the connection. The inbox drops messages that find no room.
+        False while the store stalls and the core steps nothing, so that connections stay up: a peer whose frames were
+        not read would get no pongs either, and close the connection. The inbox drops messages that find no room.
         """
         return not self.outbox.is_stalled and self._inbox.is_behind(peer)
 
@@ -92,7 +92,7 @@ class Engine:
         return self._inbox.dropped_count
 
     def start(self, core: Node) -> None:
-        """Begin its life."""
+        """Start the run of this core."""
         assert self._core is None, "an engine runs one life"
         self._core = core
         self._is_running = True
@@ -101,7 +101,7 @@ class Engine:
         self._take_turn_soon()
 
     def stop(self) -> None:
-        """No further step: what was not done is done by the next life."""
+        """Take no further step; the next run does the remaining work."""
         self._is_running = False
         self.clock.stop()
         self._inbox.clear()
@@ -110,14 +110,14 @@ class Engine:
                 handle.cancel()
 
     def tell(self, event: Event) -> None:
-        """Something happened."""
+        """Put an event into the inbox. Events after the end are ignored."""
         if self._core is not None and not self._is_running:
-            return  # What happens after its end is for the next life to find out.
+            return  # The next run learns of it when it starts.
         self._inbox.put(event, is_held=self.outbox.is_stalled)
         self._take_turn_soon()
 
     def take_written(self, count: int) -> None:
-        """So many more of the core's writes are durable."""
+        """Report `count` more of the core's writes as durable; resume if the engine was held for them."""
         self._guarded(lambda: self.outbox.take_written(count))
         if self._is_held and not self.outbox.is_stalled:
             self._is_held = False
@@ -174,7 +174,7 @@ class Engine:
             self.tell(Tick())
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """An error of ours must be loud: a node without a part of itself is worse than one that is gone."""
+        """Do the work; on an exception stop and call `died`, since a partly working node is worse than none."""
         try:
             work()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The secrets by which this node's parties own coins whose owners nobody sees (decision 130)."""
+"""The secrets by which this node's parties own coins that do not show their owners (decision 130)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEPT_MAX: Final = 1_024
 
 
 class OwnerSecrets:
-    """Of one node. They are worked out of its keys, and those that were asked for last are kept: that takes a while."""
+    """The owner secrets of one node, derived from its keys. That is slow, so the latest requested are cached."""
 
     def __init__(self, node: NodeName, keys: KeyHolder) -> None:
         self._node: Final = node
@@ -23,7 +23,7 @@ class OwnerSecrets:
         self._kept: Final[OrderedDict[Party, bytes]] = OrderedDict()
 
     def of(self, party: Party) -> bytes:
-        """A party's. `UnknownKey` when it is none of this node's."""
+        """Return the secret of a party. `UnknownKey` when it is not one of this node's."""
         secret = self._kept.get(party)
         if secret is None:
             if node_of(party) != self._node:
@@ -35,7 +35,7 @@ class OwnerSecrets:
         return secret
 
     def find(self, party: Party) -> bytes | None:
-        """A party's, if it is one of ours."""
+        """Return the secret of a party, or None if it is not one of this node's."""
         try:
             return self.of(party)
         except (UnknownKey, ValueError):

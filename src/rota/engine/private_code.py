@@ -1,16 +1,16 @@
-"""Domains whose users bring code of their own are answered in worker processes (`evm.worker`).
+"""Runs domains whose users bring code of their own in worker processes (`evm.worker`).
 
-Theory of operation. There are two lanes, each with a process of its own: one for this node's own users, that is to
-assemble for them and to answer their questions, and one to judge the rounds that peers ask this node to endorse. So
-whatever peers have judged, it keeps no user waiting. In a lane, those who ask take turns by what they have used
-(`work_shares`). A process has a mirror of the states that the node holds; each order brings what has changed.
+Theory of operation. There are two lanes, each with a process of its own: one for this node's own users, which assembles
+and answers calls for them, and one to judge the rounds that peers ask this node to endorse. So rounds of peers keep no
+user waiting. In a lane, requesters take turns by the processor time they have used (`work_shares`). A process has a
+mirror of the states that the node holds; each order brings the changes.
 
-A request has a budget of gas and time, which the process keeps to, and so has each peer, which is kept to here: as one
-that asks, and as the sender of transactions that are judged for one that asks. (A coordinator chooses how often it has
-a transaction judged: it must not use up what its sender may have judged for others.) What is over a budget is
-`OverBudget`, a system error that ends no intent: the peer asks again, and a transaction that needs too much goes on its
-own. A process that takes far too long for a request ends itself or is killed. The next order starts another one, and
-the request that was lost because of somebody else is asked again.
+A request has a budget of gas and time, which the process enforces. Each peer has one too, which is enforced here: as a
+requester, and as the sender of transactions that are judged for a requester. (A coordinator chooses how often it has a
+transaction judged: it must not use up what its sender may have judged for others.) Work over a budget fails with
+`OverBudget`, a system error that ends no intent: the peer asks again, and a transaction that needs too much is judged
+in a round of its own. A process that takes far too long for a request ends itself or is killed. The next order starts
+another one, and a request that was lost through another one's fault is repeated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rota.workers.processes import Processes, WorkerEnded
 
 # A process that is stuck without using the processor is killed after this.
 STUCK_S: Final = 300.0
-# So many states are sent to a process at a time when it gets all of a contract.
+# This many states are sent to a process at a time when it gets all of a contract.
 SENT_AT_ONCE: Final = 1_000
 ATTEMPTS_MAX: Final = 3
 LIMITS: Final = Limits()
@@ -50,7 +50,7 @@ class TookTooLong(OverBudget):
 
 
 class _Mirror:
-    """What a process still has to be told of a contract, in order; a `Holder` of `held_states`."""
+    """The changes of a contract that a process has not yet received, in order; a `Holder` of `held_states`."""
 
     def __init__(self, hosted: Hosted, lane: _Lane) -> None:
         self._contract: Final = hosted.contract.address
@@ -63,24 +63,24 @@ class _Mirror:
 
     @property
     def is_current(self) -> bool:
-        """No process was told anything yet, or the one that was told still runs and has not forgotten it."""
+        """Whether no process has received anything yet, or the one that did still runs and has not evicted it."""
         return not self.is_lost and (self._hosted is not None or self._life == self._lane.processes.life)
 
     def change(self, gone: tuple[StateId, ...], held: tuple[State, ...]) -> None:
-        """These are gone, then these are held."""
+        """Note that `gone` are removed, then `held` are added."""
         self._note(Change(gone, held))
 
     def learn(self, states: tuple[State, ...]) -> None:
-        """The domain is to know of these."""
+        """Note states for the domain's memory."""
         self._note(Change(learned=states))
 
     async def settle(self) -> None:
-        """Send what has come together, if it is much."""
+        """Send the changes noted so far if there are many."""
         if self._count > SENT_AT_ONCE:
             await self._lane.bring_up_to_date(self)
 
     def take(self, life: int) -> Update:
-        """All that was not told. Whoever takes it gives it to the process of this life at once."""
+        """Remove and return the changes not yet sent. The caller gives them to the process `life` at once."""
         if self._hosted is not None:
             self._life = life
         update = Update(self._contract, tuple(self._changes), self._hosted)
@@ -94,7 +94,7 @@ class _Mirror:
 
 
 class _Lane:
-    """One process, those who wait for it, and what it knows."""
+    """One process, the queue for it, and the mirrors of what it has received."""
 
     def __init__(self, node: NodeName, store: Store, limits: Limits, stuck_s: float) -> None:
         self.processes: Final = Processes(1, worker.begin, lambda: (node,))
@@ -107,10 +107,10 @@ class _Lane:
         self._under_way: Final[set[asyncio.Task[Answered]]] = set()
 
     async def ask(self, who: Hashable, hosted: Hosted, asked: Asked, used: _Used) -> Answered:
-        """The answer, with the states that the store can give for it. `Unavailable` when there is none now."""
+        """Return the answer, with the states that the store can give for it. `Unavailable` when there is none now."""
 
         async def ask(recalled: Recalled) -> Answered:
-            # An order that was begun is finished, whoever hangs up: the process has been told what changed.
+            # An order that has begun is finished even if its caller disconnects: the process has received the changes.
             task = asyncio.ensure_future(self._ordered(who, hosted, asked, dict(recalled.known), used))
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
@@ -121,7 +121,7 @@ class _Lane:
         return await ask_elsewhere(self._store, hosted.contract.address, ask)
 
     async def bring_up_to_date(self, mirror: _Mirror) -> None:
-        """Tell the process what has come together."""
+        """Send the mirror's changes to the process."""
         async with self._queue.turn(mirror) as turn:
             if mirror.is_current:
                 began_s = time.monotonic()
@@ -130,7 +130,7 @@ class _Lane:
                 turn.cpu_s = time.monotonic() - began_s
 
     async def close(self) -> None:
-        """End the process; what it does is given up."""
+        """End the process and abandon its work."""
         for task in tuple(self._under_way):
             task.cancel()
         await self.processes.close()
@@ -138,7 +138,7 @@ class _Lane:
     async def _ordered(
         self, who: Hashable, hosted: Hosted, asked: Asked, recalled: dict[StateId, State], used: _Used
     ) -> Answered:
-        """One order; again when the process was ended from outside, or knows nothing of the contract."""
+        """Run one order; repeat it when the process was ended from outside, or has evicted the contract."""
         for _ in range(ATTEMPTS_MAX):
             mirror = await self._followed.of(hosted)
             async with self._queue.turn(who) as turn:
@@ -166,7 +166,7 @@ class _Lane:
         return answered
 
     async def _done(self, mirror: _Mirror, order: Callable[[Update], asyncio.Task[V]]) -> V:
-        """What the process says to an order that brings it up to date. `WorkerEnded` when it ends or is stuck."""
+        """Return the process's answer to an order with its update. `WorkerEnded` when it ends or is stuck."""
         try:
             async with asyncio.timeout(self._stuck_s):
                 return await order(mirror.take(self.processes.open()))
@@ -180,7 +180,7 @@ class _Lane:
 
 
 class _Used:
-    """What all orders of a request took, and each transition of its round."""
+    """The cost of all orders of a request, and of each transition of its round."""
 
     def __init__(self) -> None:
         self.cpu_s = 0.0
@@ -216,9 +216,9 @@ class PrivateCode:
         return self.own.ended_count + self.peers.ended_count
 
     def prepare(self) -> None:
-        """There is a contract with code: peers may ask soon, and wait for no longer than their timeouts.
+        """Start the process for peers: there is a contract with code, and peers wait only for their timeouts.
 
-        The process for own users is started by the first of them: many nodes have none in such a contract.
+        The process for own users is started by their first request: many nodes have none in such a contract.
         """
         self.peers.processes.start()
 
@@ -227,22 +227,22 @@ class PrivateCode:
         await asyncio.gather(self.own.close(), self.peers.close())
 
     async def assemble(self, hosted: Hosted, asked: Asked) -> Assembled:
-        """A slot of this node's own parties."""
+        """Assemble a slot of this node's own parties."""
         contract = hosted.contract.address
         return cast(Assembled, _value(await self.own.ask(contract, hosted, asked, _Used())))
 
     async def call(self, hosted: Hosted, asked: Asked) -> object:
-        """A question of this node's own users. `Rejected` names the field.
+        """Answer a call of this node's own users. `Rejected` names the field.
 
-        Whoever calls chooses the party that asks: with ever new names he would always be next.
+        Turns are shared by caller and not by party: a caller that used ever new party names would always be next.
         """
         assert isinstance(asked.question, UserCall), "a question"
         return _value(await self.own.ask(CALLER.get(), hosted, asked, _Used()))
 
     async def check(self, hosted: Hosted, asked: Asked) -> Checked:
-        """A round that a peer asks to endorse. What is over a budget is among the failures.
+        """Judge a round that a peer asks to endorse. Transitions over a budget are among the failures.
 
-        `OverBudget` when the peer has used up its own.
+        `OverBudget` when the peer has used up its own budget.
         """
         order = asked.question
         assert isinstance(order, CheckRound), "a round"
@@ -258,13 +258,13 @@ class PrivateCode:
             limit_s = self.peers.limits.killed_after_cpu_s
             used.cpu_s += limit_s
             used.steps += [Cost(limit_s / len(order.transitions))] * len(order.transitions)
-            # Which of them it was nobody knows: each goes on its own.
+            # Which of them it was is unknown: each is judged in a round of its own.
             return Checked(failures=tuple((each.leaf, error) for each in order.transitions))
         finally:
             self._charge(order, used)
 
     def _over(self, order: CheckRound) -> tuple[tuple[Leaf, OverBudget], ...]:
-        """The transitions of senders that have used up what they may of this peer's budget."""
+        """Return the transitions whose senders have used up their part of this peer's budget."""
         pairs = zip(order.transitions, map(node_of, order.senders), strict=True)
         return tuple(
             (transition.leaf, OverBudget(f"{sender} has used up what it may have run for now"))
@@ -273,7 +273,7 @@ class PrivateCode:
         )
 
     def _charge(self, order: CheckRound, used: _Used) -> None:
-        """Costs follow causes: the asking peer bears them all, each sender its transitions' part of that budget."""
+        """Charge the requesting peer for the whole cost, and each sender for its transitions' part of that budget."""
         if order.peer != self._node:
             self._askers.charge(order.peer, used.cpu_s, used.gas)
         # A round that is judged again, with states that it lacked, has its steps again.
@@ -284,7 +284,7 @@ class PrivateCode:
 
 
 def _value(answered: Answered) -> object:
-    """The answer, or what was raised in its place."""
+    """Return the answer, or raise the error that the process reported in its place."""
     if answered.rejected is not None:
         raise Rejected(*answered.rejected)
     if answered.lacking is not None:

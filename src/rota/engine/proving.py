@@ -1,21 +1,21 @@
-"""Proofs in place of signatures: of contracts whose ledger has each transition proved.
+"""Proofs in place of signatures: for contracts whose ledger has each transition proved.
 
-Theory of operation. The core has a transition signed once it is assembled, and goes on when it is. Here the intent's
-own key signs it (`keys.one_time`) and a proof is made, in another process, while the next transitions are assembled.
-Both bind the leaf and its validity. What is in a transition is kept from its assembly until then; the core never knows.
-An empty transition is only signed, so that an intent is voided without a prover.
+Theory of operation. The core orders a signature once a transition is assembled, and continues when it has it. Here the
+intent's own key signs the transition (`keys.one_time`), and another process makes a proof while the next transitions
+are assembled. Both bind the leaf and its validity. The contents of a transition are kept here from its assembly until
+then; the core never gets them. An empty transition is only signed, so that an intent is voided without a prover.
 
-A proof takes longer than the core likes to wait. When it asks again, the same intent on the same coins becomes the
-same leaf (`rota.host`), and then the proof that was made, or that is being made, still serves: with the validity that
-it has. Without that, a slow machine would never come to an end. Proofs are kept in the store too, until their intents
-have ended: a node that is started again does not prove again what it had proved.
+A proof takes longer than the core's timeout. When the core repeats the order, the same intent on the same coins has the
+same leaf (`rota.host`), and the proof that was made or is being made is used: with the validity that it has. Otherwise
+a slow machine would never finish. Proofs are stored too, until their intents have ended: a node does not repeat them
+after a restart.
 
-A proof may be about a tree of all commitments, and then is for what the tree was when it was made; that is shown with
-it. What the ledger does not take any more is proved anew.
+A proof may refer to a tree of all commitments, as it was when the proof was made; its root is sent with the proof. When
+the ledger no longer accepts that root, the proof is made again.
 
-For what makes coins of nothing the issuer's node signs, with the key by which the contract knows it. It signs so too
-for a public call that only the issuer may make: that key sends nothing. What makes coins of the sender's public tokens
-has the signature of the sender's own address before its proof.
+For a transition that makes coins of nothing the issuer's node signs, with the key that the contract has for it. It also
+countersigns a public call that only the issuer may make, since that key sends no transactions. A transition that makes
+coins of the sender's public tokens has the signature of the sender's own address before its proof.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ from rota.sequencer.effects import SignTransition, VerifySignature
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned
 
 KEPT_MAX: Final = 4_096
-# A proof that is kept is used again while it is valid for nearly as long as a new one would be.
+# A kept proof is reused while its validity is nearly as long as that of a new one.
 OLDER_S_MAX: Final = 300
 
 V = TypeVar("V")
-# Whether a contract takes these roots. `Unavailable` when the chain cannot tell.
+# Whether a contract accepts these roots. `Unavailable` when the chain cannot answer.
 AreTaken = Callable[[ContractAddress, Roots], Awaitable[bool]]
 
 
 @dataclass(slots=True)
 class _Proof:
-    """A proof that is being made or was made, and until when it will be valid."""
+    """A proof that is being made or was made, and the time until which it is valid."""
 
     valid_until_s: int
     made: asyncio.Future[bytes]
 
 
 class _OwnKeys(Mapping[Party, str]):
-    """Answers for every party of a node; how many there could be nobody knows."""
+    """Looks up the key of any party of a node; cannot be iterated, as their number is unknown."""
 
     def __init__(self, proving: Proving, contract: ContractAddress) -> None:
         self._proving: Final = proving
@@ -87,7 +87,7 @@ class _OwnKeys(Mapping[Party, str]):
 
 
 class Proving:
-    """Of one node."""
+    """The proofs of one node."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Proving:
         self._tasks: Final = Background("proofs")
 
     async def begin(self) -> None:
-        """Take over the proofs of the previous run. `Unavailable` when the store is away."""
+        """Take over the proofs of the previous run. `Unavailable` when the store is not reachable."""
         for stored in await self._book.restore():
             made: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
             made.set_result(stored.proof)
@@ -127,7 +127,7 @@ class Proving:
             self._in_book.add(stored.intent)
 
     def prepare_for(self, contract: ContractAddress) -> None:
-        """The node has this contract: the prover reads what it needs for it, before the first proof is wanted."""
+        """Have the prover load the circuits of this contract, before the first proof is needed."""
         hosted = self._contracts.hosted(contract)
         wanted = hosted.domain.circuits(hosted.configuration) if hosted is not None else ()
         new = tuple(circuit for circuit in wanted if circuit not in self._prepared)
@@ -139,7 +139,7 @@ class Proving:
         try:
             await self._prover.prepare(circuits)
         except Unavailable as trouble:
-            # The first proof tries again, and says the same to whoever wants it.
+            # The first proof tries again, and its caller gets the same error.
             catalogue.PROVER_NOT_READY.log(reason=str(trouble))
 
     def is_for(self, contract: ContractAddress) -> bool:
@@ -148,18 +148,18 @@ class Proving:
         return hosted is not None and bool(hosted.domain.ledgers)
 
     async def close(self) -> None:
-        """Give up what is being proved."""
+        """Cancel the proofs in progress."""
         await self._tasks.close()
 
     # Parties.
 
     def look_up_verifier(self, order: LookUpVerifier) -> VerifierLookedUp:
-        """By what others know a party of ours in this contract, or nothing."""
+        """Return the verifier by which others know a party of this node in this contract, or an empty one."""
         verifier = self.verifier_of(order.contract, order.party)
         return VerifierLookedUp(order.peer, order.request_id, order.party, verifier)
 
     def verifier_of(self, contract: ContractAddress, party: Party) -> str:
-        """The key of a party of ours; empty when we have none for it."""
+        """Return the key of a party of this node; empty when there is none for it."""
         hosted = self._contracts.hosted(contract)
         assert hosted is not None, "only a contract with its domain proves"
         try:
@@ -168,23 +168,23 @@ class Proving:
             return ""
 
     def keys_in(self, contract: ContractAddress) -> Mapping[Party, str]:
-        """The keys of our own parties, as they are asked for."""
+        """Return the keys of this node's own parties, which are looked up on access."""
         return _OwnKeys(self, contract)
 
     async def roster_of(self, hosted: Hosted) -> Roster | None:
-        """The owners of a contract whose ledger has a roster. `Unavailable` when the chain does not answer."""
+        """Return the owners of a contract whose ledger has a roster. `Unavailable` when the chain does not answer."""
         return await self._rosters.of(hosted)
 
     # Transitions.
 
     def take(self, events: Iterable[Event], revealed: Mapping[Leaf, Revealed]) -> list[Event]:
-        """Keep what is in the transitions until they are proved; what has a proof already has its validity."""
+        """Keep the contents of transitions until they are proved; give those already proved the proof's validity."""
         for leaf, each in revealed.items():
             _keep(self._revealed, leaf, each)
         return [self._with_kept_validity(event) for event in events]
 
     async def sign_transition(self, order: SignTransition) -> TransitionSigned | AssemblyFailed:
-        """The signature of the intent's key, then the proof of the transition or the issuer's signature of it."""
+        """Return the signature of the intent's key, followed by the proof or the issuer's signature; or the failure."""
         try:
             proof = await self._proof_of(order)
         except Exception as error:
@@ -194,12 +194,12 @@ class Proving:
         return TransitionSigned(order.request_id, order.intent, proof)
 
     def verify_signature(self, order: VerifySignature) -> SignatureVerified:
-        """Does it bear the signature of the intent's key, which only we have?"""
+        """Return whether it bears the signature of the intent's key, which only this node has."""
         is_ours = is_signed_by_intent(order.intent, order.leaf, order.valid_until_s, order.signature)
         return SignatureVerified(order.request_id, order.intent, is_ours)
 
     def ended(self, intent: IntentId) -> None:
-        """Nothing of this intent will be proved again."""
+        """Delete the stored proof: nothing of this intent will be proved again."""
         if intent in self._in_book:
             self._in_book.discard(intent)
             self._start(self._forget(intent))
@@ -224,13 +224,13 @@ class Proving:
         return await asyncio.shield(kept.made)
 
     async def _is_good(self, order: SignTransition, kept: _Proof) -> bool:
-        """Whether the ledger still takes the roots that this proof is for, if it is for any."""
+        """Whether the ledger still accepts the roots that this proof is for, if there are any."""
         _, proof = signature_and_rest(kept.made.result()) if kept.made.done() else (b"", b"")
         roots, _ = roots_and_proof(proof)
         return roots == Roots() or await self._are_taken(order.contract, roots)
 
     async def _make(self, order: SignTransition, wanted: _Proof) -> None:
-        """Whoever waits is told; what failed is not kept."""
+        """Make the proof and give it, or the error, to those that wait. A failure is not kept."""
         try:
             proof = await self._made(order)
         except BaseException as error:
@@ -240,7 +240,7 @@ class Proving:
                 wanted.made.cancel()
                 raise
             wanted.made.set_exception(error)
-            wanted.made.exception()  # Whoever waited may have gone: then nobody else asks for it.
+            wanted.made.exception()  # Marks it as retrieved, in case no caller waits.
         else:
             wanted.made.set_result(proof)
 
@@ -280,14 +280,14 @@ class Proving:
         return proof
 
     async def countersigned(self, sender: Party, contract: ContractAddress | None, call: bytes) -> bytes:
-        """A public call of a party of ours, with the issuer's signature behind it where the contract wants that."""
+        """Return a public call of a party of this node, with the issuer's signature if the contract needs it."""
         hosted = self._contracts.hosted(contract) if contract is not None else None
         if hosted is None or not hosted.domain.is_issuers(hosted.configuration, sender, call):
             return call
         return call + await self._issued(hosted, keccak(hosted.separator + call))
 
     async def _note(self, proof: StoredProof) -> None:
-        """Before it is used; one that the store does not take is good all the same."""
+        """Store a proof before it is used; it is used even if the store does not take it."""
         with suppress(Unavailable):
             await self._book.keep(proof)
             self._in_book.add(proof.intent)

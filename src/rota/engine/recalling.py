@@ -1,8 +1,8 @@
-"""Asking a domain with the states that it needs beside those that are held: spent ones, or such as are under way.
+"""Asks a domain again with states that it needs beside those that are held: spent ones, or unconfirmed ones.
 
-A domain is a pure function, and a store is not: what it looks for in vain is noted, fetched, and it is asked again. A
-chain of states is walked back so, one store's answer a step. One that is longer than a few steps is needed only where a
-domain's memory has forgotten it; then all states of the contract are fetched, as they are when a node begins.
+A domain is a pure function, and a store is not: states that the domain looks up in vain are noted and fetched, and it
+is asked again. So a chain of states is followed backwards, one store query a step. A chain of more than a few steps is
+needed only where a domain's memory has evicted it; then all states of the contract are fetched, as at a node's start.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Answer = TypeVar("Answer")
 
 
 class Recalled:
-    """The states that were fetched so far, and those that were looked for in vain."""
+    """The states fetched so far, and those that were looked up in vain."""
 
     def __init__(self) -> None:
         self.known: Final[dict[StateId, State]] = {}
         self.missed: Final[dict[StateId, None]] = {}
 
     def find(self, state: StateId) -> State | None:
-        """`host.Background.recall`."""
+        """`host.Background.recall`: return the state if it was fetched, else note that it is missed."""
         found = self.known.get(state)
         if found is None:
             self.missed[state] = None
@@ -37,7 +37,7 @@ class Recalled:
 
 
 async def ask_recalling(store: Store, contract: ContractAddress, ask: Callable[[Recalled], Answer]) -> Answer:
-    """What the domain answers, once it has all that the store can give it. `Lacking` is raised when it still lacks."""
+    """Return the domain's answer, with all states that the store has for it. Raises `Lacking` when one is missing."""
 
     async def at_once(recalled: Recalled) -> Answer:
         return ask(recalled)
@@ -48,14 +48,14 @@ async def ask_recalling(store: Store, contract: ContractAddress, ask: Callable[[
 async def ask_in_steps(
     store: Store, contract: ContractAddress, ask: Callable[[Recalled], Generator[None, None, Answer]]
 ) -> Answer:
-    """The same of what may take long: the event loop goes on between the steps, once in a time slice."""
+    """Do the same for long work: the event loop runs between the steps, once in a time slice."""
     return await ask_elsewhere(store, contract, lambda recalled: in_slices(ask(recalled)))
 
 
 async def ask_elsewhere(
     store: Store, contract: ContractAddress, ask: Callable[[Recalled], Awaitable[Answer]]
 ) -> Answer:
-    """The same of what is answered elsewhere, for example in another process; `missed` has what it looked for."""
+    """Do the same for an asynchronous answer, for example from another process; `missed` has what it looked up."""
     recalled = Recalled()
     for recall in range(RECALLS_MAX + 1):
         recalled.missed.clear()
@@ -78,7 +78,7 @@ async def _asked(ask: Callable[[Recalled], Awaitable[Answer]], recalled: Recalle
 
 
 async def _fetch(store: Store, contract: ContractAddress, recalled: Recalled, *, everything: bool) -> bool:
-    """Fetch what was missed, or all there is; whether anything came that was not known."""
+    """Fetch the missed states, or all; return whether any was new."""
     known = len(recalled.known)
     if everything:
         async for _, states in state_pages(store, contract):

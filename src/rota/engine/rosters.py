@@ -1,9 +1,9 @@
-"""Who may own states of contracts that have a roster of it, as the chain has it now.
+"""The parties that may own states of contracts that have a roster of them, as the chain has it now.
 
-A roster only grows, but for reorganisations. Each question asks the contract for the words behind those that are here,
-in one answer with the root and the number of all, which belong to one state of the chain. When the root of all words is
-another one, the chain was reorganised, and the roster is read again from its first word. So is it after a restart, and
-by a node that comes late.
+A roster only grows, apart from reorganisations. Each request reads the words behind those that are cached from the
+contract, in one answer with the root and the count of all, which belong to one state of the chain. When the root of all
+words differs, the chain was reorganised, and the roster is read again from its first word. It is also read from the
+first word after a restart, and by a node that joins late.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORDS_A_STEP: Final = 16
 ATTEMPTS_MAX: Final = 3
 
 
-# The words of a contract behind the first ones, as many as an answer has. `Unavailable` when the chain cannot tell.
+# The words of a contract after the first ones, as many as an answer has. `Unavailable` when the chain cannot answer.
 ReadRoster = Callable[[ContractAddress, int], Awaitable[RosterPage]]
 
 
@@ -37,14 +37,17 @@ class _Kept:
 
 
 class Rosters:
-    """Of one node. The contracts that were not asked for longest are forgotten."""
+    """The rosters of one node. The least recently requested contracts are evicted."""
 
     def __init__(self, read: ReadRoster) -> None:
         self._read: Final = read
         self._kept: Final[OrderedDict[ContractAddress, _Kept]] = OrderedDict()
 
     async def of(self, hosted: Hosted) -> Roster | None:
-        """The roster of a contract now, if it has one. It may grow while others ask. `Unavailable` without a chain."""
+        """Return the contract's current roster, or None if it has none. It may grow later.
+
+        `Unavailable` when the chain does not answer.
+        """
         contract = hosted.contract.address
         kept = self._kept.get(contract)
         if kept is None or kept.hosted is not hosted:
@@ -67,13 +70,13 @@ class Rosters:
         )
 
     async def _is_up_to_date(self, contract: ContractAddress, roster: Roster) -> bool:
-        """Whether it is what the chain has after it was given what it lacked."""
+        """Extend the roster to the chain's length; return whether its root is then the chain's."""
         while True:
             page = await self._read(contract, len(roster))
             if len(roster) + len(page.words) > page.count:
                 return False
             for start in range(0, len(page.words), WORDS_A_STEP):
-                # A node of a tree takes a third of a millisecond: many words must not keep the event loop.
+                # A node of a tree takes a third of a millisecond: many words must not block the event loop.
                 roster.extend(page.words[start : start + WORDS_A_STEP])
                 await asyncio.sleep(0)
             if len(roster) == page.count or not page.words:

@@ -1,14 +1,15 @@
-"""What domain, signer and key store answer to the core: the effects that compute, and the events that they end in.
+"""The services that answer the core for domain, signer and key store: effects that compute, and their result events.
 
-Theory of operation. What the core asks of a domain is answered by pure functions (`rota.host`) on what this node
-holds of the contract's states; what it asks of keys by `keys.Signatures`. One question about the states of a contract
-is answered at a time, in the order in which it was asked, since an endorser checks a round on top of the one before.
+Theory of operation. Orders to a domain are answered by pure functions (`rota.host`) on the states that this node holds
+of the contract; orders to keys by `keys.Signatures`. Orders about the states of one contract are answered one at a
+time, in the order in which they came, since an endorser checks a round on top of the previous one.
 
-Domains whose users bring code of their own are asked in other processes (`private_code`). There, own users' questions
-about a contract do not wait for those of peers.
+Domains whose users bring code of their own run in other processes (`private_code`). There, own users' requests about a
+contract do not wait for those of peers.
 
-What the world cannot do now is not answered: the core asks again by its own rule. An operator sees why (`troubles`).
-A peer that is over its budget is told so. An exception of a domain is its own fault and ends nothing but that answer.
+An order that fails because something is unavailable is not answered: the core repeats it by its own timeout. The reason
+is shown to operators (`troubles`). A peer that is over its budget gets an answer without a judgement. An exception of a
+domain fails only the answer it occurred in.
 """
 
 from __future__ import annotations
@@ -72,18 +73,18 @@ from rota.sequencer.events import AssemblyFailed, AssemblyFinished, FailureJudge
 from rota.wire.messages import Refusal
 
 TROUBLES_MAX: Final = 256
-# What waits for one contract's domain: the core asks again for what is not answered.
+# The orders that may wait for one contract's domain: the core repeats those that are not answered.
 ORDERS_MAX: Final = 2_048
-# Parties that are not known and are asked for at a time, for one coordinator or of one sender's node.
+# Unknown parties that are looked up at a time, for one coordinator or of one sender's node.
 ASKED_OF_ONE_MAX: Final = 1_024
-# Between two turns of the event loop: a signature takes 80 microseconds to verify.
+# Signatures verified between two turns of the event loop: each takes 80 microseconds.
 VERIFIED_A_STEP: Final = 64
 
 DomainOrder = AssembleIntents | CheckRound
-# Of a contract whose domain is asked elsewhere there are two: for own users, and for peers.
+# A contract whose domain runs elsewhere has two: for own users, and for peers.
 _TurnKey = tuple[ContractAddress, bool]
 IsAnnounced = Callable[[Party], Awaitable[bool]]
-# The gas that a call of this contract needs, by its target, its data and the gas that it may have; nothing when that is
+# The gas that a call of this contract needs, by its target, its data and the gas that it may have; None when that is
 # not known, or much more.
 EstimateCall = Callable[[ContractAddress, ContractAddress, bytes, int], Awaitable[int | None]]
 FindReserve = Callable[[ContractAddress, ContractAddress], Awaitable[Reserve | None]]
@@ -91,7 +92,7 @@ FindReserve = Callable[[ContractAddress, ContractAddress], Awaitable[Reserve | N
 
 @dataclass(slots=True)
 class _Turn:
-    """Of one contract: who is answered now, and how many want to be."""
+    """The lock by which requests of one contract take turns, and how many hold it or wait for it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     wanted: int = 0
@@ -140,26 +141,26 @@ class Services:
 
     @property
     def troubles(self) -> dict[ContractAddress, str]:
-        """What kept the latest question of each contract from being answered; nothing when it was answered."""
+        """The reason for which the latest order of each contract was not answered; no entry when it was."""
         return dict(self._troubles)
 
     @property
     def processes_ended_count(self) -> int:
-        """Processes that answered elsewhere and ended in the middle of it."""
+        """How many processes for private code ended in the middle of an answer."""
         return self._elsewhere.ended_count if self._elsewhere is not None else 0
 
     async def begin(self) -> None:
-        """Take over what the life before left. `Unavailable` when the store is away."""
+        """Take over the proofs of the previous run. `Unavailable` when the store is not reachable."""
         if self._proving is not None:
             await self._proving.begin()
 
     def ended(self, intent: IntentId) -> None:
-        """Nothing more will be asked about this intent."""
+        """Delete the stored proof of this intent: no more orders will come for it."""
         if self._proving is not None:
             self._proving.ended(intent)
 
     def perform(self, effect: Effect) -> None:
-        """Begin to answer."""
+        """Start to answer an effect; the result comes as an event."""
         match effect:
             case VerifySignature(contract):
                 self._tell(ForContract(contract, self._signers_of(contract).verify_signature(effect)))
@@ -185,7 +186,7 @@ class Services:
                 raise AssertionError(f"services do not know {type(effect).__name__}")
 
     async def close(self) -> None:
-        """Give up what is being answered."""
+        """Cancel the answers in progress."""
         await self._tasks.close()
         if self._proving is not None:
             await self._proving.close()
@@ -210,7 +211,7 @@ class Services:
             self._troubles[contract] = trouble
 
     async def _in_turn(self, order: DomainOrder, answer: Callable[[DomainOrder], Awaitable[list[Event]]]) -> None:
-        """One after the other within a contract; what the world cannot do now is left unanswered."""
+        """Answer one order at a time within a contract; leave it unanswered while something is unavailable."""
         async with self._turn_of(order.contract, for_peer=isinstance(order, CheckRound)):
             try:
                 events = await answer(order)
@@ -228,7 +229,7 @@ class Services:
 
     @asynccontextmanager
     async def _turn_of(self, contract: ContractAddress, *, for_peer: bool = False) -> AsyncIterator[None]:
-        """Nobody else is answered about this contract meanwhile, and those who wait come in their order."""
+        """Hold the contract's turn; waiting requests get it in their order."""
         hosted = self._contracts.hosted(contract) if for_peer else None
         key = contract, hosted is not None and self._elsewhere_for(hosted) is not None
         turn = self._turns.setdefault(key, _Turn())
@@ -245,11 +246,11 @@ class Services:
         return self._elsewhere if hosted.domain.runs_code else None
 
     def _signers_of(self, contract: ContractAddress) -> Signatures | Proving:
-        """Who signs for parties in this contract: their keys, or where transitions are proved, a prover."""
+        """Return the signer for parties in this contract: their keys, or a prover where transitions are proved."""
         return self._proving if self._proving is not None and self._proving.is_for(contract) else self._signatures
 
     async def _look_up(self, order: LookUpVerifier) -> None:
-        """The verifier of a party of ours; and whether our users have used it, if the store says so."""
+        """Look up the verifier of a party of this node; and whether its users have used it, if the store answers."""
         found = self._signers_of(order.contract).look_up_verifier(order)
         if order.asks_announced and found.verifier and self._is_announced is not None:
             with suppress(Unavailable):
@@ -260,7 +261,7 @@ class Services:
         self._tell(ForContract(order.contract, await self._signers_of(order.contract).sign_transition(order)))
 
     def _judge_failure(self, order: JudgeFailure) -> None:
-        """Whether a failure on the ledger is worth another attempt; a domain that fails or is gone ends no intent."""
+        """Judge whether a failure on the ledger is worth a retry: yes if the domain fails or is not loaded."""
         hosted = self._contracts.hosted(order.contract)
         judged = FailureJudged(order.intent.id, order.leaf, is_worth_retrying=True)
         if hosted is not None:
@@ -275,9 +276,9 @@ class Services:
     # Users.
 
     async def call(self, hosted: host.Hosted, asked: host.UserCall) -> object:
-        """What a view answers from what this node holds now. `domains.base.Rejected` names what is to be mended.
+        """Return a view's answer from the states held now. `domains.base.Rejected` names the wrong field.
 
-        What the domain lacks may be in the store, spent; then it is asked again with that.
+        States that the domain lacks may be in the store, spent; then it is asked again with them.
         """
         verifiers: Mapping[Party, str] = {asked.sender: self._signatures.verifier_of(asked.sender)}
         if self._proving is not None and hosted.domain.ledgers:
@@ -317,7 +318,7 @@ class Services:
         return events
 
     async def _gas_of_calls(self, contract: ContractAddress, events: Iterable[Event]) -> CallGas:
-        """What the first call of each transition needs, as far as our own Ethereum node can tell."""
+        """Return the gas of each transition's first call, where the node's own Ethereum node can estimate it."""
         made = [event.transition for event in events if isinstance(event, AssemblyFinished)]
         calls = [each.calls[0] for each in made if each is not None and each.calls]
         first = {(call.to, call.data): call.gas for call in calls}
@@ -343,7 +344,7 @@ class Services:
         return await ask_in_steps(self._store, order.contract, assembling)
 
     async def draft(self, hosted: host.Hosted, intent: Intent) -> drafting.Draft:
-        """What an external intent of a user would be if it were assembled now; else `Rejected` or `Unavailable`."""
+        """Return the draft of a user's external intent, as assembled now; raises `Rejected` or `Unavailable`."""
         async with self._turn_of(intent.contract):
             verifiers = await self._verifiers_of((intent,))
             reserves, roster = await self._reserves_of(hosted, (intent,)), await self._roster_of(hosted)
@@ -370,7 +371,7 @@ class Services:
         return await self._verifiers.of(intents[0].contract, parties)
 
     async def _reserves_of(self, hosted: host.Hosted, intents: tuple[Intent, ...]) -> Mapping[Party, Reserve]:
-        """What the chain has of the public tokens that these make coins of, or turn coins into."""
+        """Return the chain's record of the public tokens that these intents turn into coins, or coins into."""
         movers = host.movers_in(hosted, intents)
         if not movers:
             return {}
@@ -384,16 +385,16 @@ class Services:
         return None if self._proving is None else await self._proving.roster_of(hosted)
 
     async def countersigned(self, sender: Party, contract: ContractAddress | None, call: bytes) -> bytes:
-        """A public call of a party of ours, with the issuer's signature where the contract wants that."""
+        """Return a public call of a party of this node, with the issuer's signature where the contract needs it."""
         return call if self._proving is None else await self._proving.countersigned(sender, contract, call)
 
     async def _known_verifiers(
         self, contract: ContractAddress, parties: Iterable[tuple[NodeName, Party]]
     ) -> dict[Party, str]:
-        """The verifiers of these parties whose nodes say which they have.
+        """Return the verifiers of those of these parties whose nodes answer.
 
-        Each is asked for on the account of the node that named it: a coordinator or a sender may make any number up,
-        whose nodes never answer. Beyond `ASKED_OF_ONE_MAX` a party counts as one whose node is silent.
+        Each lookup counts against the node that named the party: a coordinator or a sender may invent any number of
+        parties whose nodes never answer. Beyond `ASKED_OF_ONE_MAX` a party counts as one whose node is silent.
         """
         verifiers: dict[Party, str] = {}
         asked: dict[Party, NodeName] = {}
@@ -420,7 +421,7 @@ class Services:
         return verifiers
 
     async def _verify_parties(self, order: VerifyParties) -> None:
-        """Which transitions that wait for a round bear the signature of their party, some at a time."""
+        """Check which transitions that wait for a round bear the signature of their party, some at a time."""
         signed = _signed_by(order)
         parties = ((node_of(each.party), each.party) for _, each in signed)
         verifiers = await self._known_verifiers(order.contract, parties)
@@ -434,7 +435,7 @@ class Services:
         self._tell(ForContract(order.contract, PartiesVerified(order.request_id, tuple(false), tuple(unknown))))
 
     async def _check_in_turn(self, order: CheckRound) -> None:
-        """A node that does not say which verifier its party has holds nobody else up: its transition is not judged."""
+        """Check a round; if parties' nodes do not return verifiers, report their transitions as unjudged instead."""
         signed = _signed_by(order)
         is_own = order.peer == self._node
         parties = ((node_of(each.party) if is_own else order.peer, each.party) for _, each in signed)
@@ -447,9 +448,9 @@ class Services:
             await self._in_turn(order, partial(self._check, verifiers=verifiers))
 
     async def _check(self, order: DomainOrder, verifiers: Mapping[Party, str]) -> list[Event]:
-        """A round is judged by its signatures first, then by its domain, and signed when all is right.
+        """Judge a round by its signatures, then its approvals, then its domain; sign it when all are valid.
 
-        What the domain refuses for its own sake is signed as well. Where it failed, an operator sees why.
+        A refusal that the domain gives for the transition's own sake is signed too. Failures of the domain are logged.
         """
         assert isinstance(order, CheckRound), "a round"
         hosted = self._contracts.hosted(order.contract)
@@ -477,10 +478,10 @@ class Services:
         ]
 
     async def _unsigned(self, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:
-        """An endorser checks that each leaf bears the signatures of its `from` party and of those that its plan adds.
+        """Check that each leaf bears the signatures of its `from` party and of those that its plan adds.
 
-        A peer chooses how many there are and how often it asks: the event loop goes on meanwhile, and what they take is
-        the peer's. `OverBudget` when it has used up its share.
+        A peer chooses how many there are and how often it asks: the event loop runs in between, and the time is charged
+        to the peer. `OverBudget` when it has used up its share.
         """
         is_charged = order.peer != self._node
         if is_charged and self._verifying.is_over(order.peer):
@@ -502,9 +503,9 @@ class Services:
         return self._signatures.has_signed(verifiers[signed.party], made.leaf, made.valid_until_s, signed.signature)
 
     def _unapproved(self, hosted: host.Hosted, order: CheckRound) -> Checked | None:
-        """An endorser signs a round only if those approve it whom the plan of its transactions names.
+        """Refuse a round that lacks the approvals of the nodes that its transactions' plan names.
 
-        The approvals are the coordinator's to bring, so that this is no judgement of a leaf.
+        The coordinator has to bring the approvals, so that this is no judgement of a leaf.
         """
         if order.asks_approval or not order.attesters:
             return None
@@ -518,7 +519,7 @@ class Services:
         return Checked(refusals) if false else None
 
     async def _signed_refusals(self, hosted: host.Hosted, order: CheckRound, checked: Checked) -> tuple[Refusal, ...]:
-        """A leaf that is shown twice has no signed refusal: it may be the other copy that was refused."""
+        """Sign the refusals; not for a leaf that occurs twice, as the refusal may concern the other copy."""
         signatures: dict[Leaf, bytes] = {}
         times = Counter(transition.leaf for transition in order.transitions)
         for number, (transition, sender) in enumerate(zip(order.transitions, order.senders, strict=True)):
@@ -528,9 +529,9 @@ class Services:
         return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in checked.refusals)
 
     async def _judge(self, hosted: host.Hosted, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked:
-        """What the domain lacks may be in the store: spent, or not yet confirmed. Then it is asked again with that.
+        """Have the domain judge a round; states that it lacks may be in the store, spent or not yet confirmed.
 
-        Where an intent is voided without its party, there is nothing to judge.
+        A round without transitions, in which intents are voided without their parties, has nothing to judge.
         """
         if not order.transitions:
             return Checked()
@@ -546,12 +547,12 @@ class Services:
 
 
 def _over_budget(order: DomainOrder) -> list[Event]:
-    """A peer is told that its round is not judged now. Our own core asks again for what it wants assembled."""
+    """Answer a peer that its round is not judged now. This node's own core repeats its assemblies without an answer."""
     return [RoundChecked(order.peer, order.request_id, digest=order.digest)] if isinstance(order, CheckRound) else []
 
 
 def _signed_by(order: CheckRound | VerifyParties) -> list[tuple[Transition, PartySignature]]:
-    """Each transition with the signature of its `from` party, and with those of the parties that its plan adds."""
+    """Return each transition with the signature of its `from` party, and those of the parties that its plan adds."""
     signed = [
         (made, PartySignature(sender, made.signature))
         for made, sender in zip(order.transitions, order.senders, strict=True)

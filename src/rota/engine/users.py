@@ -1,4 +1,4 @@
-"""What users wait for: the reply to a request, the receipt of an intent. Waiting is theirs; the core never waits."""
+"""What users wait for: the reply to a request, the receipt of an intent. The core never waits for users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREPARED_KEPT_MAX: Final = 10_000
 
 
 class Users:
-    """Pairs what the core tells users with those who wait for it."""
+    """Pairs the core's replies and receipts with the callers that wait for them."""
 
     def __init__(self) -> None:
         self._requests = 0
@@ -32,21 +32,21 @@ class Users:
         self.finality_broken = 0
 
     def expect_reply(self) -> tuple[str, asyncio.Future[ReplyToUser]]:
-        """A name for a request, and its reply to come."""
+        """Return a name for a request, and a future for its reply."""
         self._requests += 1
         reply_to = str(self._requests)
         reply = self._replies[reply_to] = asyncio.get_running_loop().create_future()
         return reply_to, reply
 
     def take_reply(self, reply: ReplyToUser) -> None:
-        """The core has answered; whoever stopped waiting is not told."""
+        """Pass on a reply of the core, if its caller still waits."""
         self.accepted += not reply.error
         waiting = self._replies.pop(reply.reply_to, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 
     def expect_receipt(self, intent: IntentId) -> asyncio.Future[Receipt]:
-        """The receipt of an intent, to come or of late."""
+        """Return a future for the receipt of an intent, resolved at once if it is among the latest."""
         receipt = asyncio.get_running_loop().create_future()
         known = self._recent.get(intent)
         if known is not None:
@@ -58,7 +58,7 @@ class Users:
         return receipt
 
     def take_receipt(self, receipt: Receipt) -> None:
-        """An intent of ours is final."""
+        """Take the receipt of an intent of this node: count it, cache it and pass it on."""
         self.confirmed += receipt.outcome is Outcome.CONFIRMED
         self.reverted += receipt.outcome is Outcome.REVERTED
         if receipt.code == INTENT_ID_USED:
@@ -73,7 +73,7 @@ class Users:
                 waiting.set_result(receipt)
 
     def take_broken(self, report: ReportFinalityBroken) -> None:
-        """Receipts that were told no longer hold: the store has what is told now."""
+        """Drop cached receipts that no longer hold after a reorganisation; the store has the current ones."""
         self.finality_broken += 1
         catalogue.CHAIN_FINALITY_BROKEN.log(
             parted_at=report.parted_at, final_height=report.final_height, transactions=len(report.intents)
@@ -82,21 +82,21 @@ class Users:
             self._recent.pop(intent, None)
 
     def take_prepared(self, report: ReportPrepared) -> None:
-        """An external intent of ours can be committed; told again after a restart."""
+        """Keep an external intent that is ready to be committed; reported again after a restart."""
         self._prepared[report.prepared.transition.intent] = report
         if len(self._prepared) > PREPARED_KEPT_MAX:
             self._prepared.popitem(last=False)
 
     def prepared(self, intent: IntentId) -> ReportPrepared | None:
-        """What the user of an external intent gives to whom is to commit it, while it has no outcome."""
+        """Return what the user of an external intent passes to its committer, or None once it has an outcome."""
         return self._prepared.get(intent)
 
     def recent_receipt(self, intent: IntentId) -> Receipt | None:
-        """One of the latest receipts, without asking the store."""
+        """Return a receipt if it is among the latest, without a query of the store."""
         return self._recent.get(intent)
 
     def close(self) -> None:
-        """Nobody is answered any more."""
+        """Cancel everything that callers wait for."""
         for reply in self._replies.values():
             reply.cancel()
         for waiting in self._receipts.values():

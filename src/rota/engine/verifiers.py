@@ -1,4 +1,4 @@
-"""Which verifier each party has, as its own node said it; asked for through the core, and kept (protocol §4.3)."""
+"""The verifier of each party, as reported by its own node; requested through the core, and cached (protocol §4.3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key = tuple[ContractAddress, Party]
 
 
 class Verifiers:
-    """Answers from what is kept, or asks and waits, at most `patience_ms`."""
+    """Returns verifiers from the cache, or requests them and waits at most `patience_ms`."""
 
     def __init__(self, tell: Tell, patience_ms: int) -> None:
         self._tell: Final = tell
@@ -31,7 +31,7 @@ class Verifiers:
         self._announced: Final[dict[Key, list[asyncio.Future[bool]]]] = {}
 
     def take(self, report: ReportVerifier) -> None:
-        """A party's node has said who it is. That there is no such party is not kept: there may be one tomorrow."""
+        """Take the report of a party's node. An unknown party is not cached, as it may exist tomorrow."""
         key = (report.contract, report.party)
         if report.verifier:
             self._kept[key] = report.verifier
@@ -46,11 +46,11 @@ class Verifiers:
             awaited.set_result(report.verifier)
 
     def known(self, contract: ContractAddress, party: Party) -> str | None:
-        """What is kept of a party, without asking."""
+        """Return a party's verifier from the cache, or None."""
         return self._kept.get((contract, party))
 
     async def of(self, contract: ContractAddress, parties: Iterable[Party]) -> dict[Party, str]:
-        """The verifier of each, empty for a stranger. `Unavailable` when a node does not say."""
+        """Return the verifier of each, empty for an unknown party. `Unavailable` when a node does not answer."""
         found: dict[Party, str] = {}
         for party in dict.fromkeys(parties):
             known = self._kept.get((contract, party))
@@ -58,7 +58,7 @@ class Verifiers:
         return found
 
     async def announced(self, contract: ContractAddress, party: Party) -> bool | None:
-        """Whether the users of a party's node have used it; None when that node does not say so in time."""
+        """Whether the users of a party's node have used it; None when that node does not answer in time."""
         key = (contract, party)
         waiting: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._announced.setdefault(key, []).append(waiting)
@@ -85,7 +85,7 @@ class Verifiers:
             async with asyncio.timeout(self._patience_s):
                 return await asyncio.shield(awaited)
         except TimeoutError:
-            # The core asks on; whoever wants it next waits for the same answer.
+            # The core keeps requesting it; the next caller waits for the same answer.
             if self._awaited.get(key) is awaited:
                 del self._awaited[key]
             raise Unavailable(f"the node of {party} has not said which verifier it has") from None

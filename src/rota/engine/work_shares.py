@@ -1,7 +1,8 @@
-"""Who may compute how much here, and who is next.
+"""Fair shares of computation: a queue with turns, and budgets.
 
-A queue with one place: those who wait take turns by what they have used, so that whoever asks for much or for what
-takes long keeps nobody else away. Budgets: each peer may use so much in a burst, and so much a second in the long run.
+The queue runs one request at a time: requesters take turns by the processor time they have used, so that a requester
+with many or long requests does not block others. Budgets: each peer may use so much in a burst, and so much a second in
+the long run.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ PEERS_KEPT_MAX: Final = 4_096
 
 @dataclass(slots=True)
 class Turn:
-    """What its holder used; told before it ends."""
+    """One turn; its holder sets the processor time used before it ends."""
 
     cpu_s: float = 0.0
 
 
 @dataclass(slots=True)
 class _Line:
-    """One who asks: those of its requests that wait, and up to where its use was served."""
+    """The waiting requests of one requester, and its position in processor time used."""
 
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
     served_until: float = 0.0
 
 
 class FairQueue:
-    """One turn at a time. Next is who has used least since it began to wait, not who asked first."""
+    """Gives one turn at a time, next to the requester that has used least since it began to wait."""
 
     def __init__(self, waiting_max: int = WAITING_MAX, waiting_of_one_max: int = WAITING_OF_ONE_MAX) -> None:
         self._waiting_max: Final = waiting_max
@@ -44,18 +45,18 @@ class FairQueue:
         self._lines: Final[dict[Hashable, _Line]] = {}
         self._waiting = 0
         self._is_taken = False
-        # Up to where those were served who had a turn: nobody saves up turns by not asking.
+        # The highest position of a requester that had a turn: no requester saves up turns by not asking.
         self._served = 0.0
 
     @asynccontextmanager
     async def turn(self, who: Hashable) -> AsyncIterator[Turn]:
-        """Wait, then have the turn. `Unavailable` when too many wait."""
+        """Wait, then hold the turn. `Unavailable` when too many wait."""
         line = await self._enter(who)
         turn = Turn()
         try:
             yield turn
         finally:
-            # It may have been forgotten, since nobody else of the same waited.
+            # The line may have been removed, since no other request of the same requester waited.
             line = self._lines.setdefault(who, line)
             line.served_until = max(line.served_until, self._served) + turn.cpu_s
             self._is_taken = False
@@ -91,8 +92,8 @@ class FairQueue:
                 self._is_taken = True
                 called.set_result(None)
         if not self._is_taken:
-            self._lines.clear()  # Nobody waits, so that nobody has a claim on anybody.
-        # Who comes after a while begins where the others are: nothing is lost when it is forgotten.
+            self._lines.clear()  # None waits, so that none has a claim.
+        # A requester that returns later starts at the position of the others, so that idle lines can be removed.
         idle = [each for each, line in self._lines.items() if not line.waiting and line.served_until <= self._served]
         for each in idle:
             del self._lines[each]
@@ -103,7 +104,7 @@ class FairQueue:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much processor time and gas may be used in a burst, and how much comes back in a second."""
+    """How much processor time and gas may be used in a burst, and how much is restored in a second."""
 
     cpu_s: float
     gas: int
@@ -127,7 +128,7 @@ class _Account:
 
 
 class Budgets:
-    """What each of some peers, or of some pairs of them, may still use. One may overdraw once, by one request."""
+    """The remaining budget of each peer, or pair of peers. A single request may overdraw it."""
 
     def __init__(self, allowance: Allowance, clock_s: Callable[[], float]) -> None:
         self._allowance: Final = allowance
@@ -135,12 +136,12 @@ class Budgets:
         self._accounts: Final[dict[Hashable, _Account]] = {}
 
     def is_over(self, peer: Hashable) -> bool:
-        """Whether it has used up what it may, for now."""
+        """Whether it has used up its budget for now."""
         account = self._brought_up_to_date(peer)
         return account is not None and (account.cpu_s <= 0 or account.gas <= 0)
 
     def charge(self, peer: Hashable, cpu_s: float, gas: int) -> None:
-        """It has had this computed."""
+        """Deduct processor time and gas that were used for it."""
         account = self._brought_up_to_date(peer)
         if account is None:
             account = _Account(self._allowance.cpu_s, self._allowance.gas, self._clock_s())

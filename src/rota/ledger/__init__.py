@@ -1,1 +1,1 @@
-"""The base ledger: what Rota says to an Ethereum chain and reads from it, and a chain of its own."""
+"""The base ledger: Rota's interface to an Ethereum chain, and an embedded chain of its own."""

@@ -1,13 +1,14 @@
 """An account that sends single transactions and waits for each: for deploying and registering, not for rounds.
 
-The nonce is the next one by the chain's word, so that nothing but one object of this class may send from an account
-meanwhile: a node's submitter gives nonces by its own book, and is never used here. Several may call one object at the
-same time: transactions are sent one after the other, and waited for together. Gas is estimated, with some to spare, and
-the price is what the chain asks for now, up to a limit. A transaction is sent once and looked for until it is mined;
-one that is not mined in time is told with its hash, and may still be. While it is not, the next one takes its nonce
-and offers more, so that a price that has become too low holds nothing up for ever.
+The nonce is the chain's next one, so that only one object of this class may send from an account at a time: a node's
+submitter assigns nonces from its own records, and is never used here. Concurrent callers may share one object:
+transactions are sent one after the other, and awaited together. Gas is estimated, with a margin, and the price is the
+chain's current one, up to a limit. A transaction is sent once, and its receipt is polled until it is mined; for one
+that is not mined in time the error has its hash, and it may still be mined. Until it is, the next one takes its nonce
+and offers more, so that a price that has become too low blocks nothing permanently.
 
-What the chain refuses, or reverts, is `TransactionRejected` with a reason; what it does not answer is `Unavailable`.
+A transaction that the chain refuses or reverts is `TransactionRejected` with a reason; without an answer,
+`Unavailable`.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ from rota.ports import Signer, Unavailable
 
 ATTEMPTS_MAX: Final = 5
 GAS_TO_SPARE_PERCENT: Final = 25
-# Nodes ask for at least a tenth more before they take one transaction for another.
+# Nodes require at least a tenth more before they accept a replacement.
 REPLACEMENT_PERCENT: Final = 25
 
 
 class TransactionRejected(Exception):
-    """The chain did not take a transaction, or undid it; the text says why."""
+    """The chain refused a transaction, or reverted it; the text has the reason."""
 
 
 class CallReverted(TransactionRejected):
-    """A contract does not take a call; the text has its own error."""
+    """A contract rejects a call; the text has its own error."""
 
 
 class TransactionUndone(TransactionRejected):
-    """It was mined, and did nothing: what it was estimated by was not so any more."""
+    """It was mined and reverted: the state had changed since its estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountLimits:
-    """What is paid for a unit of gas at most, how often a receipt is looked for, and the pause between two looks."""
+    """The highest price of a unit of gas, how often a receipt is polled, and the interval."""
 
     fee_max_wei: int = 500_000_000_000
     looks_max: int = 600
@@ -72,17 +73,17 @@ class Account:
         self._signer_name: Final = signer_name
         self._limits: Final = limits or AccountLimits()
         self._sending: Final = asyncio.Lock()
-        # By their nonces: those that are waited for, and those that nobody waits for any more.
+        # By nonce: transactions that a caller awaits, and those whose callers have given up.
         self._awaited: Final[dict[int, DynamicFeeTransaction]] = {}
         self._given_up: Final[dict[int, DynamicFeeTransaction]] = {}
 
     async def transact(
         self, to: ContractAddress | None, call: bytes = b"", value_wei: int = 0, gas_limit: int | None = None
     ) -> CallReceipt:
-        """Send a transaction, or make a contract with one without `to`; what became of it when it is mined.
+        """Send a transaction, or deploy a contract if `to` is None; return its receipt once it is mined.
 
-        With a limit its gas is not estimated: what depends on the time may be refused by the latest block and be right
-        in the next one.
+        Raises `TransactionRejected`, or `Unavailable` when it is not mined in time. With `gas_limit` the gas is not
+        estimated: a call that depends on the time may fail on the latest block and succeed in the next one.
         """
         async with self._sending:
             transaction = await self._priced(to, call, value_wei, gas_limit)
@@ -110,20 +111,20 @@ class Account:
         return receipt
 
     def _give_up(self, nonce: int) -> None:
-        """Nobody waits for it; while it is not mined, the next one takes its place."""
+        """Mark the transaction as no longer awaited; until it is mined, the next one may take its nonce."""
         self._given_up[nonce] = self._awaited.pop(nonce)
 
     async def read(self, to: ContractAddress, call: bytes) -> bytes:
-        """What a contract answers now."""
+        """Return a contract's current answer to a call."""
         wanted = {"from": self.address, "to": to, "data": data(call)}
         return read_data(await self._call("eth_call", wanted, "latest"))
 
     async def has_code(self, address: ContractAddress) -> bool:
-        """Whether there is a contract at this address now."""
+        """Return whether there is a contract at this address now."""
         return bool(read_data(await self._call("eth_getCode", address, "latest")))
 
     async def height(self) -> int:
-        """How many blocks there are on top of the first."""
+        """Return the number of the latest block."""
         return read_quantity(await self._call("eth_blockNumber"))
 
     async def _priced(
@@ -146,10 +147,10 @@ class Account:
         header = read_header(latest)
         if header is None:
             raise Unavailable("the Ethereum node has no latest block")
-        # A chain that asks nothing for gas gets nothing: its accounts may have nothing.
+        # A chain whose gas is free gets no tip: its accounts may have nothing.
         tip = max(read_quantity(price) - header.base_fee_wei, 0)
         most = 2 * header.base_fee_wei + tip
-        # A node may not count yet what it was sent a moment ago.
+        # A node may not count yet a transaction that it got a moment ago.
         nonce = max(read_quantity(pending), *(each + 1 for each in self._awaited), 0)
         for old in [each for each in self._given_up if each < read_quantity(mined)]:
             del self._given_up[old]
@@ -183,7 +184,7 @@ class Account:
             raise self._rejection(refused.failure) from refused
 
     async def _send(self, signed: SignedTransaction) -> None:
-        """Sent again by the client when the answer is lost; a node that has it by then says so."""
+        """Send it. The client repeats it when the answer is lost; `AlreadyKnown` counts as success."""
         try:
             await self.client.call("eth_sendRawTransaction", data(signed.raw), attempts_max=ATTEMPTS_MAX)
         except RpcRefused as refused:
@@ -201,7 +202,7 @@ class Account:
         raise Unavailable(f"transaction {data(signed.hash)} is not mined after {waited_s} s, and may still be")
 
     def _rejection(self, failure: RpcFailure) -> TransactionRejected:
-        """A contract's own error in words; lack of funds with where to send them."""
+        """Return the error with a contract's own error decoded; for lack of funds, with the address to fund."""
         if isinstance(failure.data, str) and failure.data.startswith("0x") and len(failure.data) > len("0x"):
             try:
                 return CallReverted(revert_text(read_data(failure.data)))

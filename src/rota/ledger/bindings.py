@@ -1,8 +1,8 @@
-"""The contracts as Python sees them: what is sent to them, and what their logs and answers mean.
+"""The contracts as Python sees them: encoding of calls, and decoding of their logs and answers.
 
-Nothing here asks a node. Encoding and decoding of a round is `rota.calldata`'s; this module puts it into calls and
-takes it out of logs. Logs come from a node, and a node may be anything: what cannot be read is a `ValueError` that
-names the field, or is left out where a stranger could have written it.
+Nothing here sends requests. `rota.calldata` encodes and decodes rounds; this module puts them into calls and reads them
+from logs. Logs come from a node that may lie: an unreadable one is a `ValueError` that names the field, or is left out
+where a stranger could have written it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rota.model.frozen import dataclass
 from rota.model.types import Call, ContractAddress, Digest, IntentId, Leaf
 from rota.ports import LeafCommitments
 
-# The contracts that we call, whose errors we know.
+# The contracts that Rota calls, whose errors it can decode.
 CALLED: Final = (
     *("Endorsed", "NotaryLedger", "Carried", "Proved", "Nullified", "ProvedKyc", "NullifiedKyc", "ProvedLocks"),
     *("Factory", "Registry", "Settlement", "Epochs", "Proposals"),
@@ -72,16 +72,16 @@ class FailedCall:
 
     @property
     def text(self) -> str:
-        """Which call it was: its number, the function by its selector, the target, and the gas that it had."""
+        """The call's number, the function by its selector, the target, and the gas that it had."""
         selector = f"0x{self.call.data[:_SELECTOR_BYTES].hex()}" if self.call.data else "no data"
         return f"call {self.number} failed: {selector} of {self.call.to} with {self.call.gas} gas"
 
 
 @dataclass(frozen=True, slots=True)
 class BlockOutcomes:
-    """What the logs of a block did to contracts, which calls failed, and whose logs could not be read, with the reason.
+    """The outcomes in a block's logs, the failed calls, and the contracts with unreadable logs, with the reason.
 
-    `commitments` are those of the transitions that were committed and have any.
+    `commitments` are those of committed transitions, where they have any.
     """
 
     outcomes: Outcomes
@@ -91,9 +91,9 @@ class BlockOutcomes:
 
 
 def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
-    """The outcomes in the logs of one block, in the order of the chain.
+    """Return the outcomes in the logs of one block, in chain order.
 
-    A `Skipped` log stands before the `Round` log of its call and gives the reason; the verdict is the mask's.
+    A `Skipped` log precedes the `Round` log of its call and has the reason; the mask has the verdict.
     """
     outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
     unreadable: list[tuple[ContractAddress, str]] = []
@@ -128,7 +128,7 @@ def _read(log: Log, chain_id: int) -> RoundLog | SkippedLog | Malformed | None:
 
 
 def _commitments(contract: ContractAddress, told: RoundLog) -> Iterable[LeafCommitments]:
-    """What was committed to; a leaf binds it, so no node can tell of others."""
+    """Return the commitments of committed leaves; a leaf binds them, so no node can report others."""
     committed = {committal.leaf for committal in told.committals if committal.is_committed}
     for entry in told.payload.entries:
         if isinstance(entry, FullLeaf) and entry.info and entry.leaf in committed:
@@ -136,7 +136,7 @@ def _commitments(contract: ContractAddress, told: RoundLog) -> Iterable[LeafComm
 
 
 def _failed_calls(log: Log, told: RoundLog, skips: dict[tuple[IntentId, Leaf], SkippedLog]) -> dict[Leaf, FailedCall]:
-    """The calls that transitions of this round were skipped for; a log that names none of its calls tells nothing."""
+    """Return the calls that transitions of this round were skipped for; invalid call numbers are ignored."""
     found = {}
     for entry in told.payload.entries:
         skipped = skips.get((entry.intent, entry.leaf)) if isinstance(entry, FullLeaf) else None
@@ -173,7 +173,7 @@ def _outcomes(
 def _skip(
     digest: Digest, intent: IntentId, leaf: Leaf, told: SkippedLog | None, failed: FailedCall | None
 ) -> LedgerOutcome:
-    """A failed call counts against the transition; everything else is a matter of who came first."""
+    """Return the skip's outcome. Only a failed call counts against the transition; all else is contention."""
     reason = told.reason if told is not None else 0
     text = failed.text if failed is not None else SKIP_TEXTS.get(reason, "skipped")
     return LedgerOutcome(intent, leaf, digest, LedgerStatus.SKIPPED, text, is_contention=reason != CALL_FAILED)
@@ -181,7 +181,7 @@ def _skip(
 
 @lru_cache(maxsize=SEPARATORS_KEPT_MAX)
 def separator_of(chain_id: int, contract: ContractAddress) -> bytes:
-    """The domain separator of a contract, worked out once."""
+    """Return the domain separator of a contract, cached."""
     return domain_separator(chain_id, contract)
 
 
@@ -189,7 +189,7 @@ def separator_of(chain_id: int, contract: ContractAddress) -> bytes:
 
 
 def creation_code(name: str, *arguments: object) -> bytes:
-    """What a transaction without a recipient carries to make a contract."""
+    """Return the data of a transaction without recipient that deploys a contract."""
     artifact = load_artifact(name)
     entry = next((each for each in artifact.abi if each["type"] == "constructor"), None)
     types = [_type(each) for each in entry["inputs"]] if entry is not None else []
@@ -197,13 +197,13 @@ def creation_code(name: str, *arguments: object) -> bytes:
 
 
 def encode_call(name: str, function: str, *arguments: object) -> bytes:
-    """The call data of a function of a contract."""
+    """Return the call data of a contract's function."""
     entry = _entry(name, "function", function)
     return _selector(entry) + abi_encode([_type(each) for each in entry["inputs"]], arguments)
 
 
 def decode_result(name: str, function: str, result: bytes) -> tuple[Any, ...]:
-    """What a function answered; `ValueError` when it is not what the function answers with."""
+    """Decode a function's answer; `ValueError` when it does not have the function's types."""
     types = [_type(each) for each in _entry(name, "function", function)["outputs"]]
     try:
         return tuple(abi_decode(types, result))
@@ -212,22 +212,22 @@ def decode_result(name: str, function: str, result: bytes) -> tuple[Any, ...]:
 
 
 def deploy_endorsed(intent: IntentId, genesis: bytes, endorsers: tuple[ContractAddress, ...], threshold: int) -> bytes:
-    """The call data that has the factory deploy a contract whose rounds are signed."""
+    """Return the factory's call data to deploy a contract whose rounds are signed."""
     return encode_call("Factory", "deployEndorsed", intent, genesis, list(endorsers), threshold)
 
 
 def deploy_proved(intent: IntentId, genesis: bytes, issuer: ContractAddress, code: bytes, arguments: bytes) -> bytes:
-    """The call data that has the factory deploy a contract whose transitions are proved."""
+    """Return the factory's call data to deploy a contract whose transitions are proved."""
     return encode_call("Factory", "deployProved", intent, genesis, issuer, code, arguments)
 
 
 def topic_of(name: str, event: str) -> bytes:
-    """The first topic of an event."""
+    """Return the first topic of an event."""
     return keccak(_signature(_entry(name, "event", event)).encode())
 
 
 def read_deployment(log: Log) -> FactoryDeployment:
-    """What the factory told; `ValueError` when the log tells of no deployment."""
+    """Read a deployment from the factory's log; `ValueError` for any other log."""
     if len(log.topics) != TOPICS_MAX or log.topics[0] not in deployment_topics():
         raise ValueError("topics: not those of an EndorsedDeployed or a ProvedDeployed")
     kind, intent, contract, genesis = log.topics
@@ -247,12 +247,12 @@ def read_deployment(log: Log) -> FactoryDeployment:
 
 @lru_cache(maxsize=1)
 def deployment_topics() -> tuple[bytes, ...]:
-    """The events by which the factory tells of a deployment."""
+    """Return the first topics of the factory's deployment events."""
     return (topic_of("Factory", "EndorsedDeployed"), topic_of("Factory", "ProvedDeployed"))
 
 
 def _policy_in(content: bytes, is_proved: bool) -> tuple[tuple[str, ...], int, bytes]:
-    """Endorsers, threshold and ledger; of one that is proved, the endorser is its issuer."""
+    """Return endorsers, threshold and ledger; if it is proved, the only endorser is its issuer."""
     try:
         if is_proved:
             issuer, ledger = abi_decode(["address", "bytes32"], content)
@@ -268,23 +268,23 @@ def _policy_in(content: bytes, is_proved: bool) -> tuple[tuple[str, ...], int, b
 
 @dataclass(frozen=True, slots=True)
 class RegisteredNode:
-    """What the registry has of a node."""
+    """The Registry's entry for a node."""
 
     owner: ContractAddress
     current_fingerprint: bytes
     next_fingerprint: bytes | None
     endpoint: str
-    # The event that said so last, where it came from one; only shown.
+    # The latest event about the node, if read from one; for display only.
     event: Log | None = field(default=None, compare=False)
 
 
 def look_up_node(name: str) -> bytes:
-    """The call data that asks the registry for a node."""
+    """Return the call data that looks up a node in the Registry."""
     return encode_call("Registry", "nodeOf", name)
 
 
 def read_node(result: bytes) -> RegisteredNode | None:
-    """The registry's answer; nothing when nobody has registered the name."""
+    """Decode the Registry's answer; None when the name is not registered."""
     ((owner, current, following, endpoint),) = decode_result("Registry", "nodeOf", result)
     if not int(owner, 16):
         return None
@@ -295,7 +295,7 @@ def read_node(result: bytes) -> RegisteredNode | None:
 
 
 def revert_text(output: bytes) -> str:
-    """Why a call was reverted: a contract's own error with its arguments, a message, or the bytes as they are."""
+    """Return why a call was reverted: the contract's own error with its arguments, a message, or the raw bytes."""
     selector, arguments = output[:_SELECTOR_BYTES], output[_SELECTOR_BYTES:]
     try:
         if selector == _REVERT_SELECTOR:
@@ -313,7 +313,7 @@ def revert_text(output: bytes) -> str:
 
 
 def explain_any(output: bytes, known: Iterable[Entry] = ()) -> str:
-    """The same of any contract: by the errors that are known of it, or else as one of ours."""
+    """Do the same for any contract: by its known errors, or else as one of Rota's contracts."""
     told = explain_revert(output, known)
     is_ours = output[:_SELECTOR_BYTES] in _errors() and told.startswith("reverted with ")
     return revert_text(output) if is_ours else told
@@ -321,7 +321,7 @@ def explain_any(output: bytes, known: Iterable[Entry] = ()) -> str:
 
 @lru_cache(maxsize=1)
 def _errors() -> dict[bytes, dict[str, Any]]:
-    """The errors of all contracts that we call, by selector."""
+    """Return the errors of all contracts that Rota calls, by selector."""
     entries = [each for name in CALLED for each in load_artifact(name).abi]
     return {_selector(each): each for each in entries if each["type"] == "error"}
 
@@ -348,7 +348,7 @@ def _signature(entry: dict[str, Any]) -> str:
 
 
 def _type(entry: dict[str, Any]) -> str:
-    """The canonical type: a structure is the tuple of its members."""
+    """Return the canonical type: a structure is the tuple of its members."""
     kind: str = entry["type"]
     if not kind.startswith("tuple"):
         return kind

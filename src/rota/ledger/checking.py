@@ -1,8 +1,8 @@
-"""Is this the ledger that was configured? Asked by commands that write to it, and by `rota doctor`.
+"""Checks that this is the configured ledger, for commands that write to it and for `rota doctor`.
 
-Each flaw says which setting it is about, what was found, what was expected, and what to do. A fatal one means that
-nothing may be written: it would be on the wrong chain, or in the wrong contracts. The others an operator can mend while
-a node runs. A running node asks which chain it is with every head (`follower`).
+Each flaw names the setting, the value found, the one expected, and the fix. A fatal one means that nothing may be
+written: it would be on the wrong chain, or in the wrong contracts. The others an operator can fix while a node runs. A
+running node checks its chain with every head (`follower`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS_OF_STRANGERS: Final = (FailureKind.NOT_JSON_RPC, FailureKind.REFUSED)
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What is wrong with a setting, and how to mend it."""
+    """An error of a setting, and how to fix it."""
 
     setting: str
     found: str
@@ -34,13 +34,13 @@ class Flaw:
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
+        """The flaw in one line."""
         return f"{self.setting}: {self.found}. {self.mend}"
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedContract:
-    """A contract that a setting names: which artifact it must be."""
+    """A contract that a setting names, and the artifact that it must be."""
 
     setting: str
     artifact: str
@@ -50,7 +50,7 @@ class ExpectedContract:
 async def check_ledger(
     client: RpcClient, *, chain_id: int, account: ContractAddress, contracts: tuple[ExpectedContract, ...] = ()
 ) -> tuple[Flaw, ...]:
-    """All flaws that can be told now; a node that cannot be asked has one."""
+    """Return all flaws that can be found now; only one if the node cannot be asked or is on another chain."""
     try:
         if other := await _chain_flaw(client, chain_id):
             return (other,)
@@ -62,7 +62,7 @@ async def check_ledger(
 
 
 async def check_chain(client: RpcClient, chain_id: int) -> Flaw | None:
-    """What is wrong with the node itself: it cannot be asked, is none, or is on another chain."""
+    """Return the flaw of the node itself: it does not answer, is no Ethereum node, or is on another chain."""
     try:
         return await _chain_flaw(client, chain_id)
     except (Unavailable, RpcRefused, ValueError) as error:
@@ -70,7 +70,7 @@ async def check_chain(client: RpcClient, chain_id: int) -> Flaw | None:
 
 
 async def check_contract(client: RpcClient, chain_id: int, expected: ExpectedContract) -> Flaw | None:
-    """What is wrong with a contract that a setting names."""
+    """Return the flaw of a contract that a setting names, or None."""
     try:
         return await _contract_flaw(client, chain_id, expected)
     except (Unavailable, RpcRefused, ValueError) as error:
@@ -101,13 +101,16 @@ async def _contract_flaw(client: RpcClient, chain_id: int, expected: ExpectedCon
 
 
 def is_deployment_of(artifact: str, code: bytes) -> bool:
-    """Whether this code is the artifact's. Where the artifact has a zero, a deployment may have a value of its own."""
+    """Return whether this code is the artifact's.
+
+    Where the artifact has a zero byte, a deployment may have any value.
+    """
     expected = load_artifact(artifact).deployed_bytecode
     return len(code) == len(expected) and all(ours in (0, theirs) for ours, theirs in zip(expected, code, strict=True))
 
 
 async def _account_flaw(client: RpcClient, chain_id: int, account: ContractAddress) -> Flaw | None:
-    """A chain may ask nothing for gas: then nothing is needed."""
+    """Return a flaw if the account cannot pay for a round; where gas is free, it needs no funds."""
     balance = read_quantity(await client.call("eth_getBalance", account, "latest", attempts_max=CHECK_ATTEMPTS_MAX))
     price = read_quantity(await client.call("eth_gasPrice", attempts_max=CHECK_ATTEMPTS_MAX))
     needed = price * CHEAPEST_ROUND_GAS

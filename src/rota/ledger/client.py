@@ -1,17 +1,17 @@
 """A client for any Ethereum JSON-RPC node, over HTTP (`http`, `https`) or WebSocket (`ws`, `wss`).
 
-Theory of operation. Whoever calls waits for the answer; how it is fetched is not his affair. What is called in one
-turn of the event loop leaves in one batch, as far as batches may grow, and several batches are on their way at a
-time. Answers are matched by their ids, in any order, and what a batch leaves unanswered is asked again.
+Theory of operation. A caller waits for its answer; the client decides how to fetch it. Calls of one turn of the event
+loop leave in one batch, up to the batch limit, and several batches are in progress at a time. Answers are matched by
+their ids, in any order, and requests that a batch leaves unanswered are repeated.
 
-Nodes restart, lose connections, and ask us to slow down. None of that reaches the caller: a request goes back into
-the queue, and the whole client waits before it sends anything more: longer after each failure in a row, with jitter
-so that the nodes of a network do not return all at once, and at least as long as `Retry-After` says. While the node
-fails, one exchange at a time probes it. So retries are bounded in their rate and not in patience; a caller that
-has something better to do names `attempts_max` and gets `Unavailable`.
+Nodes restart, lose connections, and limit our rate. None of that reaches the caller: a request goes back into the
+queue, and the whole client waits before it sends anything more: longer after each failure in a row, with jitter so that
+the nodes of a network do not return all at once, and at least as long as `Retry-After` asks. While the node fails, one
+exchange at a time probes it. So retries are bounded in rate and not in number; a caller that cannot wait sets
+`attempts_max` and gets `Unavailable`.
 
-A node that refuses a batch gets smaller ones, down to single requests; when things go well they grow again.
-What a node answers with an error is its answer: an `RpcFailure`, which `call` raises as `RpcRefused`.
+A node that refuses a batch gets smaller ones, down to single requests; after successes they grow again. An error that a
+node answers with is its answer: an `RpcFailure`, which `call` raises as `RpcRefused`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LIMIT_EXCEEDED: Final = -32_005
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """What a client allows itself. The default body stays below the 2 MB that Anvil takes."""
+    """The limits of a client. The default body stays below the 2 MB that Anvil takes."""
 
     timeout_ms: int = 10_000
     batch_max: int = 100
@@ -84,7 +84,7 @@ class RpcRefused(Exception):
 
 
 class TimedOut(Unavailable):
-    """The node took longer than it may, as often as the caller allowed."""
+    """The node exceeded the timeout as often as the caller allowed attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The answers to calls that belong together; were they given by one node in one exchange?"""
+    """The answers to calls that belong together, and whether one exchange brought them all."""
 
     answers: tuple[object | RpcFailure, ...]
     is_one_exchange: bool
@@ -114,12 +114,12 @@ class _Request:
 
 @dataclass(slots=True)
 class _Group:
-    """Requests that should travel together."""
+    """Requests that should be sent together."""
 
     requests: list[_Request] = field(default_factory=list)
 
     def still_wanted(self) -> _Group:
-        """Without those that nobody waits for any more."""
+        """Return the group without requests that no caller awaits any more."""
         return _Group([request for request in self.requests if not request.answer.done()])
 
     @property
@@ -128,14 +128,14 @@ class _Group:
 
 
 def place_of(url: str) -> str:
-    """Scheme, host and port: a URL may hold a password, or a key in its path, which no log and no error tells."""
+    """Return scheme, host and port for logs and errors: a URL may have a password, or a key in its path."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname or ""
     return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port is not None else "")
 
 
 class RpcClient:
-    """Asks one node, or whatever stands for one behind one address."""
+    """A client of one node, or of several behind one address."""
 
     def __init__(
         self, url: str, limits: ClientLimits | None = None, jitter: Callable[[], float] = random.random
@@ -168,7 +168,7 @@ class RpcClient:
     # Asking.
 
     async def call(self, method: str, *parameters: object, attempts_max: int | None = None) -> object:
-        """The result of a method. `RpcRefused` when the node will not; `Unavailable` after `attempts_max`."""
+        """Return the result of a method. `RpcRefused` for the node's error, `Unavailable` after `attempts_max`."""
         (request,) = self._ask((Call(method, parameters),), attempts_max)
         _, answer = await request.answer
         if isinstance(answer, RpcFailure):
@@ -176,7 +176,7 @@ class RpcClient:
         return answer
 
     async def call_together(self, *calls: Call, attempts_max: int | None = None) -> Together:
-        """The answers to all, in order, from one exchange if the node takes batches; failures are among them."""
+        """Return all answers, in order, failures included; from one exchange if the node takes batches."""
         requests = self._ask(calls, attempts_max)
         try:
             answered = await asyncio.gather(*(request.answer for request in requests))
@@ -187,7 +187,7 @@ class RpcClient:
         return Together(tuple(answer for _, answer in answered), len(exchanges) == 1)
 
     def watch_heads(self, notify: Notify) -> None:
-        """Be told of new block headers where the node offers it; over HTTP it does not, and nothing happens."""
+        """Call `notify` with new block headers if the node supports subscriptions; does nothing over HTTP."""
         self._heads = notify
         if self._transport is not None:
             self._on_connected()
@@ -199,7 +199,7 @@ class RpcClient:
 
     @property
     def exchange_count(self) -> int:
-        """How many exchanges were begun."""
+        """How many exchanges were started."""
         return self._exchange_count
 
     @property
@@ -208,7 +208,7 @@ class RpcClient:
         return self._request_count
 
     async def close(self) -> None:
-        """Ask no more; whoever waits gets `Unavailable`."""
+        """Stop; waiting callers get `Unavailable`."""
         self._is_closed = True
         self._cancel_pump()
         for group in self._queue:
@@ -248,10 +248,10 @@ class RpcClient:
     def _forget(self, answer: asyncio.Future[tuple[int, object | RpcFailure]]) -> None:
         self._waiting_count -= 1
         if not answer.cancelled():
-            answer.exception()  # Whoever asked may have gone: then nobody is to be warned of it.
+            answer.exception()  # Marks it as retrieved, in case no caller waits.
 
     def _wake(self) -> None:
-        """Send at the end of this turn, so that what is called in it goes together."""
+        """Send at the end of this turn, so that all its calls go in one batch."""
         if self._pump_handle is None and not self._is_closed:
             self._pump_handle = asyncio.get_running_loop().call_soon(self._pump)
 
@@ -280,7 +280,7 @@ class RpcClient:
             self._wake()
 
     def _next_batch(self) -> list[_Group]:
-        """As many groups as fit; a group that is too large by itself is divided."""
+        """Remove and return as many groups as fit; a group that is too large by itself is split."""
         batch: list[_Group] = []
         count = size_bytes = 0
         while self._queue:
@@ -358,9 +358,9 @@ class RpcClient:
             self._batch_max = min(2 * self._batch_max, self.limits.batch_max)
 
     def _take_failure(self, number: int, batch: list[_Group], failure: ExchangeFailed, failures_before: int) -> None:
-        """Wait, unless it was the batch as such; exchanges that were on their way together fail once.
+        """Back off and retry, unless the batch itself was refused; concurrent exchanges count as one failure.
 
-        A single request that is too large, or whose answer is, has that for its answer: asked again it would be so too.
+        A single request that is too large, or whose answer is, gets that as its answer: a retry would fail too.
         """
         size = _size(batch)
         if size > 1 and failure.kind in _ASKS_FOR_LESS:
@@ -388,7 +388,7 @@ class RpcClient:
         self._good_batches = 0
 
     def _try_again(self, batch: list[_Group], failure: ExchangeFailed) -> None:
-        """Back to the head of the queue, in their order; whoever has tried often enough is told."""
+        """Put requests back at the head of the queue, in order; fail those that have used up their attempts."""
         for group in reversed(batch):
             again = []
             for request in group.requests:
@@ -405,14 +405,14 @@ class RpcClient:
     # Notifications.
 
     def _on_connected(self) -> None:
-        """A subscription ends with its connection."""
+        """Subscribe to heads again, since a subscription ends with its connection."""
         if self._heads is not None and self.can_subscribe and not self._is_closed:
             if self._subscribing is not None:
                 self._subscribing.cancel()
             self._subscribing = asyncio.get_running_loop().create_task(self._subscribe())
 
     async def _subscribe(self) -> None:
-        """Where it is refused, there is polling."""
+        """Subscribe to heads; if the node refuses, polling replaces the subscription."""
         try:
             await self.call("eth_subscribe", "newHeads", attempts_max=1)
         except (RpcRefused, Unavailable):
@@ -434,7 +434,7 @@ def _abandon(requests: list[_Request], error: Exception) -> None:
 
 
 def _is_rate_limit(answer: object | RpcFailure) -> bool:
-    """A plea to slow down that comes as an answer. `-32005` alone is none: it also says that a range is too large."""
+    """Return whether an answer limits our rate. `-32005` alone does not: it also means a too large range."""
     if not isinstance(answer, RpcFailure):
         return False
     text = answer.message.lower()

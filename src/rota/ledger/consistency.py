@@ -1,7 +1,7 @@
-"""What to do when a node's answers do not fit together: ask again a few times, then give up for now.
+"""Handling of inconsistent answers of a node: ask again a few times, then give up for now.
 
-Behind one address there may be several nodes, of which some lag. Which of them answers is chance, so that asking again
-soon helps; when it does not, the chain itself has changed, and the whole question must be asked anew.
+Behind one address there may be several nodes, of which some lag. Which of them answers is random, so asking again soon
+helps; when it does not, the chain itself has changed, and the whole question must be asked again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Answer = TypeVar("Answer")
 
 
 class Inconsistent(Exception):
-    """What a node told does not fit together, or it does not have it yet."""
+    """A node's answers are inconsistent, or it does not have the data yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a question is asked that is answered inconsistently, and the pause before each time but the first."""
+    """How often an inconsistently answered question is asked, and the pause before each repetition."""
 
     attempts_max: int = 8
     pause_ms: int = 25
@@ -31,7 +31,7 @@ class Patience:
                 raise ValueError(f"{name}: must be at least 1, not {getattr(self, name)}")
 
     async def consistent(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """The first answer that fits together; `Inconsistent` when there was none."""
+        """Return the first consistent answer; raise `Inconsistent` when there is none."""
         for _ in range(self.attempts_max - 1):
             try:
                 return await ask()

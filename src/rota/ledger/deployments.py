@@ -1,4 +1,4 @@
-"""What the factory told of a deployment, asked of the chain by the deployment's id."""
+"""Finds a deployment's event of the factory on the chain, by the deployment's id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPIC_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class FoundDeployment:
-    """What the factory told, and the height at which it did."""
+    """The factory's event, and its height."""
 
     deployment: FactoryDeployment
     height: int
@@ -26,7 +26,7 @@ class FoundDeployment:
 async def find_deployment(
     client: RpcClient, factory: ContractAddress, intent: IntentId, attempts_max: int = 3
 ) -> FoundDeployment | None:
-    """The contract that this intent deployed, if it is on the chain. `Unavailable` when the chain does not say."""
+    """Return the contract that this intent deployed, or None. `Unavailable` when the chain does not answer."""
     wanted = {
         "address": factory,
         "fromBlock": "0x0",

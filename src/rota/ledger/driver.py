@@ -1,9 +1,9 @@
-"""The chain side of a node: performs what the core orders, and tells it what the chain says.
+"""The chain side of a node: performs the core's orders, and reports the chain's events to it.
 
-One fetch is under way at a time. The core repeats an order that stays unanswered, often with another end, since the
-chain has grown meanwhile: what is under way is not given up for that, or a slow node would never get done. The latest
-order is kept, and begun when the one under way brings nothing. A transaction is on its way once; the order to send
-it that comes meanwhile adds nothing. So whatever the core repeats, the tasks stay as few as its open dispatches.
+One fetch is in progress at a time. The core repeats an unanswered order, often with another end, since the chain has
+grown meanwhile: the fetch in progress continues, or a slow node would never finish. The latest order is kept, and
+started when the one in progress yields nothing. Each transaction is sent by one task; further orders to send it
+meanwhile have no effect. So whatever the core repeats, there are no more tasks than it has open dispatches.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LedgerDriver:
         self._signing: Final[set[asyncio.Task[None]]] = set()
 
     async def run(self) -> None:
-        """Tell of the shared account once, and of the chain until cancelled; then nothing is under way any more."""
+        """Report the shared account once, and follow the chain until cancelled; then cancel all tasks."""
         try:
             await self._see_account(SHARED_ACCOUNT)
             await self._follower.run()
@@ -66,7 +66,7 @@ class LedgerDriver:
             await self._stop()
 
     def perform(self, effect: LedgerEffect) -> None:
-        """Begin to do this."""
+        """Start to perform an order."""
         match effect:
             case FetchBlocks():
                 self._begin_fetch(effect)
@@ -78,7 +78,10 @@ class LedgerDriver:
                 self._begin_to_send(effect)
 
     async def rounds_of(self, contract: ContractAddress, first: int, last: int) -> tuple[ChainBlock, ...]:
-        """What the final blocks of a range did to one contract. `Unavailable` when the chain does not tell."""
+        """Return the outcomes of a range of final blocks for one contract.
+
+        `Unavailable` when the chain does not answer.
+        """
         return await self._follower.rounds_of(contract, first, last)
 
     def expect_genesis(self, genesis: BlockHash | None) -> None:
@@ -87,7 +90,7 @@ class LedgerDriver:
 
     @property
     def trouble(self) -> str:
-        """What keeps the chain from us."""
+        """The error that keeps the chain from being read; empty if there is none."""
         return self._client.trouble or self._account_trouble or self._follower.trouble
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
@@ -97,12 +100,12 @@ class LedgerDriver:
         task.add_done_callback(_be_loud)
 
     async def _see_account(self, account: ContractAddress) -> None:
-        """Its next nonce comes first: whatever is signed before it may take a nonce that is used."""
+        """Report the account before anything is signed, or a used nonce could be taken; retry until it succeeds."""
         while not await self._has_seen(account):
             await self._follower.pause()
 
     async def _see(self, order: SeeAccount) -> None:
-        """The core asks again for what the chain does not answer."""
+        """Report the account once; the core repeats an unanswered order."""
         with suppress(Unavailable):
             await self._has_seen(order.account)
 
@@ -132,7 +135,7 @@ class LedgerDriver:
         task = self._sending[key] = asyncio.create_task(self._send(order))
         task.add_done_callback(_be_loud)
 
-    # What is done is no longer under way when it is told, since the core may order the next thing at once.
+    # A task is no longer registered when its result is reported, since the core may give the next order at once.
 
     async def _fetch(self, order: FetchBlocks) -> None:
         fetched = await self._follower.fetch(order.first, order.last, order.awaited)
@@ -165,6 +168,6 @@ class LedgerDriver:
 
 
 def _be_loud(task: asyncio.Task[None]) -> None:
-    """An exception that nobody expected is our own error."""
+    """Raise an unexpected exception of a task: it is a bug."""
     if not task.cancelled() and (error := task.exception()) is not None:
         raise error

@@ -1,15 +1,15 @@
-"""Why a call failed that a transition makes on the public ledger.
+"""Finds out why a call failed that a transition makes on the public ledger.
 
-The ledger contract copies nothing that a target returns, so that no target can make it pay: its log says which call
-failed, and nothing more (ledger). What was called stands in the round. Why it failed is asked of the chain afterwards:
-the same call, from the same caller, with the same gas, on the state after that block. What the calls before it had
-changed was taken back, so that the answer may be another one than at the time. People read it, and the sender's own
-domain judges by it whether another attempt is worth its gas; it says nothing about what is on the chain. A call that
-follows others may need them: alone it is refused although it would succeed behind them, so its verdict is unknown.
+The ledger contract copies nothing that a target returns, so that no target can make it pay: its log has only the number
+of the failed call (ledger). The call itself is in the round. The reason is determined afterwards: by the same call,
+from the same caller, with the same gas, on the state after that block. The changes of the calls before it were
+reverted, so that the answer may differ from the original. It is for display, and for the sender's own domain to judge
+whether a retry is worth its gas; it is no statement about the chain's state. A call that follows others may need them:
+alone it can fail although it would succeed after them, so its verdict is unknown.
 
-A stranger can have a call fail, in a contract of its own that this node follows, and a target can use up whatever gas
-it is given here. So a call that failed gets a little more gas than was paid for on the chain, and not much time: the
-index waits for the answers.
+A stranger can have a call fail, in a contract of its own that this node follows, and a target can use up any gas that
+it gets here. So a failed call gets a little more gas than was paid for on the chain, and little time: the index waits
+for the answers.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from rota.ledger.transports import RpcFailure
 from rota.model.types import CallVerdict
 from rota.ports import Unavailable
 
-# Whoever submits rounds again can have calls fail as often as he pays for it; more than these are not asked about.
+# Any account can submit rounds again and have calls fail, as often as it pays; more than these are not examined.
 REASONS_A_RANGE_MAX: Final = 16
-# How long the index waits for all of them. A node that does not index for `ledger_grace` gives its roles up.
+# How long the index waits for all of them. A node that does not index for `ledger_grace` gives up its roles.
 REASONS_S: Final = 2.0
 REVERT_BYTES_MAX: Final = 1_024
-# What Ethereum nodes answer `eth_call` with when the contract reverts.
+# The error code of Ethereum nodes for `eth_call` when the contract reverts.
 REVERTED_CODE: Final = 3
-# What an ERC-20 may answer when it has done what it was asked for.
+# The answers of an ERC-20 that mean success.
 NOTHING: Final = "0x"
 TRUE: Final = data((1).to_bytes(32, "big"))
 
@@ -43,7 +43,8 @@ TRUE: Final = data((1).to_bytes(32, "big"))
 class Asked:
     """A failed call, and the block in which it failed.
 
-    A ledger of proofs makes calls that move tokens, and holds them to it: one that succeeds may yet have failed there.
+    A ledger of proofs makes calls that move tokens, and checks that they do: one that succeeds may still have failed
+    there.
     """
 
     failed: FailedCall
@@ -53,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a call failed: in words, which are empty when the chain cannot tell, and for the domain."""
+    """Why a call failed: as text, which is empty when the chain cannot answer, and for the domain."""
 
     text: str
     verdict: CallVerdict
@@ -64,7 +65,7 @@ _UNKNOWN: Final = Reason("", CallVerdict.UNKNOWN)
 
 
 async def reasons_of(client: RpcClient, some: Sequence[Asked]) -> list[Reason]:
-    """The answers that come in time. How much gas is needed, which takes many executions, is asked about the first."""
+    """Return the reasons, unknown for those not found in time. Only for the first one the needed gas is estimated."""
     if not some:
         return []
     tasks = [asyncio.create_task(reason_of(client, each, estimates=each is some[0])) for each in some]
@@ -77,7 +78,7 @@ async def reasons_of(client: RpcClient, some: Sequence[Asked]) -> list[Reason]:
 
 
 async def reason_of(client: RpcClient, asked: Asked, estimates: bool = True) -> Reason:
-    """What the target says."""
+    """Return the reason of one call."""
     reason = await _reason_alone(client, asked, estimates)
     is_first = asked.failed.number == 0
     return (
@@ -88,7 +89,7 @@ async def reason_of(client: RpcClient, asked: Asked, estimates: bool = True) -> 
 async def _reason_alone(client: RpcClient, asked: Asked, estimates: bool) -> Reason:
     call, block = asked.failed.call, quantity(asked.height)
     free = {"from": asked.failed.contract, "to": call.to, "data": data(call.data)}
-    # A call of a contract has all of its gas for itself; a transaction pays for its data first.
+    # A contract's call has all of its gas for itself; a transaction pays for its data first.
     gas = call.gas + transaction_gas(call.data)
     wanted, more = {**free, "gas": quantity(gas)}, {**free, "gas": quantity(gas + MORE_GAS)}
     questions = (
@@ -97,7 +98,7 @@ async def _reason_alone(client: RpcClient, asked: Asked, estimates: bool) -> Rea
         Call("eth_call", (more, block)),
     )
     try:
-        # Nobody waits for it: what is not told at once is not told.
+        # One attempt only: the reason is optional.
         code, answer, with_more = (await client.call_together(*questions, attempts_max=1)).answers
     except Unavailable:
         return _UNKNOWN

@@ -1,9 +1,9 @@
-"""What kind of chain an Ethereum node is on, and how many confirmations make a block of it final.
+"""The kind of chain an Ethereum node is on, and how many confirmations make its blocks final.
 
-A chain whose validators agree on each block before it counts (IBFT, QBFT) takes nothing back, and neither does a chain
-for development that one process makes: 0. Their blocks bear a fixed `mixHash`, and Besu answers for their validators. A
-proof-of-stake chain is final after two epochs of 32 slots: 64. Every other chain, by proof of work, by proof of
-authority (Clique) or unknown, loses its latest blocks now and again: 12.
+A chain whose validators agree on each block before it counts (IBFT, QBFT) never takes one back, and neither does a
+development chain that one process makes: 0. IBFT and QBFT blocks have a fixed `mixHash`, and Besu reports their
+validators. A proof-of-stake chain is final after two epochs of 32 slots: 64. Every other chain, by proof of work, by
+proof of authority (Clique) or unknown, loses its latest blocks now and again: 12.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ ATTEMPTS_MAX: Final = 3
 HASH_BYTES: Final = 32
 USUAL: Final = 12
 PROOF_OF_STAKE: Final = 64
-# What all blocks of the family of Istanbul have in the place of proof of work.
+# The `mixHash` of all blocks of the Istanbul family.
 ISTANBUL: Final = "0x63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365"
 VALIDATORS: Final = ("qbft_getValidatorsByBlockNumber", "ibft_getValidatorsByBlockNumber")
-# How the versions of chains for development begin.
+# How the client versions of development chains begin.
 DEVELOPMENT: Final = ("rota/", "anvil/", "hardhatnetwork/", "ganache/", "ethereumjs testrpc/")
 
 
 class WrongConfirmations(Exception):
-    """The number that is set is not right for this chain; the text says what is."""
+    """The configured number is wrong for this chain; the text has the right one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainKind:
-    """A chain as its node shows it."""
+    """A chain as its node reports it."""
 
     name: str
     confirmations: int
-    # The hash of block 0, if the node shows it.
+    # The hash of block 0, if the node returns it.
     genesis: BlockHash | None = None
 
     @property
     def may_lose_blocks(self) -> bool:
-        """Its latest blocks can be taken back."""
+        """Whether its latest blocks can be taken back."""
         return self.confirmations > 0
 
 
 async def kind_of(client: RpcClient, chain_id: int) -> ChainKind:
-    """What the Ethereum node says of its chain. `Unavailable` when it does not answer, or is on another chain."""
+    """Return the kind of a node's chain. `Unavailable` when it does not answer, or is on another chain."""
     together = await client.call_together(
         Call("eth_chainId"),
         Call("web3_clientVersion"),
@@ -67,7 +67,7 @@ async def kind_of(client: RpcClient, chain_id: int) -> ChainKind:
 
 
 def require_same_chain(place: str, known: BlockHash | None, found: BlockHash | None) -> None:
-    """`Unavailable` where the chain's block 0 is not the one that the database was made on."""
+    """Raise `Unavailable` if the chain's block 0 differs from the one in the database."""
     if known is None or found is None or known == found:
         return
     raise Unavailable(
@@ -77,7 +77,7 @@ def require_same_chain(place: str, known: BlockHash | None, found: BlockHash | N
 
 
 def hash_of(block: object) -> BlockHash | None:
-    """The hash of a block as an Ethereum node shows it; nothing where it does not, and it is not judged by it."""
+    """Return the hash of a block from an Ethereum node's answer, or None; without a hash the check is skipped."""
     try:
         return BlockHash(read_data(block["hash"], HASH_BYTES)) if isinstance(block, dict) else None
     except (KeyError, ValueError):
@@ -103,7 +103,7 @@ def _difficulty(header: dict[str, object]) -> int | None:
 
 
 def confirmations_for(kind: ChainKind, wanted: int | None, accepts_lost_blocks: bool) -> int:
-    """What is used: what is set, or else what is right. `WrongConfirmations` where blocks would be lost unnoticed."""
+    """Return the configured number, or else the chain's. `WrongConfirmations` where blocks could be lost unnoticed."""
     if wanted is None:
         return kind.confirmations
     if wanted == 0 and kind.may_lose_blocks and not accepts_lost_blocks:

@@ -1,23 +1,23 @@
-"""Follows a chain for the core's index: tells of its latest block, and brings the blocks that are asked for.
+"""Follows a chain for the core's index: reports its latest block, and fetches the blocks that the core orders.
 
-Theory of operation. The latest block is asked for at every `poll_ms` and told, changed or not, because the core takes
-silence for a lost ledger; over a WebSocket the node's own notifications come on top. The chain id is asked for
-with it: a node of another chain is as good as none.
+Theory of operation. The latest block is requested every `poll_ms` and reported, changed or not, because the core takes
+silence for a lost ledger; over a WebSocket the node's own notifications are used too. The chain id is requested with
+it: a node of another chain counts as none.
 
 A range of blocks is fetched with `eth_getLogs`, and with the headers of its ends and of the blocks that have logs or
-nonces of ours. All of that must be of one chain, though it may come from several nodes behind one address, of which
-one lags and another is on a fork. So every question stands in one exchange between two looks at the range's last
-block, which must be the same; and a log must name the hash of the header at its height. Of a short range all headers
-are fetched, since the bloom of each tells whether it may have logs that were not told. Of a long range they are only
-when the node takes no batches, as then nothing else ties an answer to a chain. What does not fit together is not
-answered, and the core asks again.
+nonces of ours. All of that must be of one chain, though it may come from several nodes behind one address, of which one
+lags and another is on a fork. So every request is in one exchange between two reads of the range's last block, which
+must be equal; and a log must have the hash of the header at its height. Of a short range all headers are fetched, since
+the bloom of each shows whether it may have logs that the node left out. Of a long range they are only fetched when the
+node takes no batches, as then nothing else ties an answer to a chain. Inconsistent data is not reported, and the core
+repeats its order.
 
-A node that refuses a range as too large gets half of it, down to single blocks. The size that it took is remembered.
-Any account can fill a block with logs that have the topics of rounds, and with many contracts a filter names none of
-them. So a single block that is refused is asked for some contracts at a time, which are named.
+A node that refuses a range as too large gets half of it, down to single blocks. The accepted size is remembered. Any
+account can fill a block with logs that have the topics of rounds, and with many contracts a filter names none of them.
+So a single block that is refused is requested for some contracts at a time, by name.
 
-What transitions commit to, where they are proved, is kept before their blocks are told: whoever has an outcome from the
-index has its commitments too.
+The commitments of proved transitions are stored before their blocks are reported: once the index has an outcome, its
+commitments are stored too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KeepCommitments = Callable[[Sequence[LeafCommitments]], Awaitable[None]]
 LOGS_ATTEMPTS_MAX: Final = 2
 TOPIC_BYTES: Final = 32
 RANGES_TO_GROW: Final = 16
-# Between two looks at block 0, which show whether the chain was replaced.
+# Between two reads of block 0, which show whether the chain was replaced.
 GENESIS_LOOK_S: Final = 10.0
 
 _DEPLOYED: Final = deployment_topics()
@@ -84,15 +84,15 @@ _LAGGING_TEXTS: Final = ("beyond current head", "extends beyond", "unknown block
 
 
 async def keep_nothing(_commitments: Sequence[LeafCommitments]) -> None:
-    """Of a node that proves nothing."""
+    """For a node that proves nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerLimits:
-    """How often the chain is looked at, and how much is asked for at once."""
+    """How often the chain is polled, and how much is requested at once."""
 
     poll_ms: int = 500
-    addresses_max: int = 100  # in one filter; with more contracts, logs are told apart here
+    addresses_max: int = 100  # in one filter; with more contracts, logs are selected here
     linked_blocks_max: int = 16  # a range up to this is fetched with all its headers
     headers_together_max: int = 64
 
@@ -104,10 +104,10 @@ class FollowerLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The logs of some contracts that are of interest; `seconds` are the second topics, if not all are.
+    """The logs of interest of some contracts; `seconds` are the second topics, if not all are.
 
-    `signs` are the first topics of which a block that has something of interest shows one in any case. Of the
-    contracts that are `awaited` nothing is known but an id that any account may have used.
+    Each block with something of interest has a log with one of the first topics `signs`. Of the contracts that are
+    `awaited` only an id is known, which any account may have used.
     """
 
     addresses: tuple[ContractAddress, ...]
@@ -117,13 +117,13 @@ class _Wanted:
     awaited: tuple[ContractAddress, ...] = ()
 
     def parts(self, most: int) -> tuple[_Wanted, ...]:
-        """The same of fewer contracts at a time, few enough to be named; of several contracts there are several."""
+        """Split into filters of fewer contracts, few enough to be named; several contracts give several parts."""
         count = len(self.addresses)
         size = most if count > most else max(1, count // 2)
         return tuple(replace(self, addresses=self.addresses[at : at + size]) for at in range(0, count, size))
 
     def filter(self, most: int) -> dict[str, object]:
-        """What a node is asked for; with too many to name, logs are told apart here."""
+        """Return the filter for a node; with too many contracts to name, `of` selects the logs instead."""
         topics = [[data(topic) for topic in self.topics]]
         if 0 < len(self.seconds) <= most:
             topics.append([data(topic) for topic in self.seconds])
@@ -133,14 +133,14 @@ class _Wanted:
         return wanted
 
     def of(self, logs: Iterable[Log]) -> tuple[Log, ...]:
-        """Those of these that are wanted."""
+        """Return the logs that are wanted."""
         addresses, seconds = frozenset(self.addresses), frozenset(self.seconds)
         return tuple(
             log for log in logs if log.address in addresses and (not seconds or seconds.issuperset(log.topics[1:2]))
         )
 
     def may_be_in(self, header: Header) -> bool:
-        """Its bloom promises one."""
+        """Return whether its bloom allows a wanted log."""
         return (
             any(is_in_bloom(header.bloom, sign) for sign in self.signs)
             and any(is_in_bloom(header.bloom, address_bytes(address)) for address in self.addresses)
@@ -157,7 +157,7 @@ class _Logs:
 
 
 class Follower:
-    """The eyes of one node on one chain."""
+    """Follows one chain for one node."""
 
     def __init__(
         self,
@@ -191,21 +191,21 @@ class Follower:
         self._range_max: int | None = None
         self._good_ranges = 0
 
-    # Where the chain stands.
+    # The latest block.
 
     async def run(self) -> None:
-        """Tell of the latest block until cancelled."""
+        """Report the latest block until cancelled."""
         self._client.watch_heads(self._take_notification)
         while True:
             await self.poll()
             await self.pause()
 
     async def pause(self) -> None:
-        """The time between two looks at the chain."""
+        """Wait for the interval between two polls."""
         await asyncio.sleep(self._limits.poll_ms / 1_000)
 
     async def poll(self) -> None:
-        """Ask for the latest block, however long the node takes, and tell of it."""
+        """Request the latest block, however long the node takes, and report it."""
         together = await self._client.call_together(
             Call("eth_chainId"), Call("eth_getBlockByNumber", ("latest", False))
         )
@@ -225,13 +225,13 @@ class Follower:
             self._tell(HeadSeen(header.height, header.hash, header.base_fee_wei))
 
     async def _require_same_chain(self) -> None:
-        """`Unavailable` where block 0 is not that of the database: the chain was replaced."""
+        """Raise `Unavailable` if block 0 is not that of the database: the chain was replaced."""
         together = await self._client.call_together(Call("eth_getBlockByNumber", ("0x0", False)))
         require_same_chain(self._client.place, self.genesis, hash_of(together.answers[0]))
         self._genesis_due_s = time.monotonic() + GENESIS_LOOK_S
 
     def _read_header(self, answer: object) -> Header | None:
-        """A header is fetched several times with its block. An answer that equals the latest one is not read again."""
+        """Read a header; one that equals the latest answer is not parsed again, as it is fetched several times."""
         if self._header_read is not None and answer == self._header_read[0]:
             return self._header_read[1]
         header = read_header(answer)
@@ -251,23 +251,23 @@ class Follower:
         return header
 
     def _take_notification(self, told: object) -> None:
-        """A new header: news only from a node whose chain is ours, and never more than polling would tell."""
+        """Report a new header from a node whose chain is ours; one that lowers the height is left to polling."""
         if not self._is_right_chain:
             return
         try:
             header = self._read_header(told)
         except ValueError:
             return
-        # A chain that became shorter may be another one: polling looks.
+        # A chain that became shorter may be another one: polling checks that.
         if header is not None and header.height >= self._height:
             self._tell(HeadSeen(header.height, header.hash, header.base_fee_wei))
 
     # Blocks.
 
     async def fetch(self, first: int, last: int, awaited: tuple[IntentId, ...] = ()) -> BlocksFetched | None:
-        """The blocks of a range as far as they concern us; nothing when the chain cannot tell now.
+        """Return the relevant blocks of a range; None when the chain cannot answer now.
 
-        With what the factory deployed under the ids that are awaited, and with the rounds of those contracts.
+        They include the factory's deployments under the `awaited` ids, and the rounds of those contracts.
         """
         try:
             blocks = await self._blocks(first, last, awaited)
@@ -303,7 +303,7 @@ class Follower:
         return await self._with_reasons(blocks, failed)
 
     async def rounds_of(self, contract: ContractAddress, first: int, last: int) -> tuple[ChainBlock, ...]:
-        """What the final blocks of a range did to one contract, beside the index. `Unavailable` when it is not told."""
+        """Return the outcomes of final blocks for one contract, independently of the index; else `Unavailable`."""
         try:
             ends = await self._headers((first, last))
             wanted = _Wanted((contract,), (ROUND_TOPIC, SKIPPED_TOPIC), (ROUND_TOPIC,))
@@ -322,7 +322,7 @@ class Follower:
         return _Wanted(addresses, _DEPLOYED, _DEPLOYED, ids)
 
     def _rounds_wanted(self, deployed: tuple[Log, ...]) -> _Wanted:
-        """Those of our contracts, also of such as these blocks deploy: a contract may have rounds at once."""
+        """Return the filter for our contracts, and those deployed in these blocks, which may have rounds at once."""
         known = dict.fromkeys(self._contracts.addresses())
         awaited = dict.fromkeys(each for log in deployed if (each := read_deployment(log).contract) not in known)
         topics = (ROUND_TOPIC, SKIPPED_TOPIC)
@@ -350,10 +350,10 @@ class Follower:
         return tuple(blocks), tuple(failed), tuple(commitments)
 
     def _require_readable(self, told: BlockOutcomes) -> None:
-        """Code that this node has taken in writes logs that it can read.
+        """Raise `ValueError` for an unreadable log of a contract that this node has taken in.
 
-        The factory also creates foreign code, under any id: a contract that is only awaited may write anything, and is
-        then not the one that is awaited.
+        The factory also deploys foreign code, under any id: a contract that is only awaited may write any log, and is
+        then not the awaited one.
         """
         if told.unreadable:
             known = frozenset(self._contracts.addresses())
@@ -366,7 +366,7 @@ class Follower:
         return policy is not None and policy.threshold == 0
 
     async def _with_reasons(self, blocks: tuple[ChainBlock, ...], failed: tuple[Asked, ...]) -> tuple[ChainBlock, ...]:
-        """The same, where the calls that failed say why, as far as the chain tells."""
+        """Return the blocks with the reasons of failed calls, as far as the chain answers."""
         asked = failed[:REASONS_A_RANGE_MAX]
         reasons = await reasons_of(self._client, asked)
         found = {
@@ -395,7 +395,7 @@ class Follower:
     # Logs.
 
     async def _logs(self, first: int, last: int, anchor: Header, wanted: _Wanted) -> _Logs:
-        """The logs of a range, in parts that the node took last time."""
+        """Return the logs of a range, in parts of the size that the node last accepted."""
         if not wanted.addresses:
             return _Logs((), True)
         size = min(self._range_max or last - first + 1, last - first + 1)
@@ -442,7 +442,7 @@ class Follower:
         return _Logs(found[0].logs + found[1].logs, found[0].is_tied and found[1].is_tied)
 
     async def _logs_of_some(self, wanted: _Wanted, ask: Callable[[_Wanted], Awaitable[_Logs]], refusal: str) -> _Logs:
-        """Of a block that the node refuses: some contracts at a time, so that no stranger's logs are asked for.
+        """Request a refused block's logs for some contracts at a time, so that no stranger's logs are included.
 
         An awaited contract that has so many logs in one block is foreign code, and has no rounds.
         """
@@ -455,7 +455,7 @@ class Follower:
         return _Logs(tuple(log for each in found for log in each.logs), all(each.is_tied for each in found))
 
     def _note_good_ranges(self, count: int) -> None:
-        """A limit may have been a passing one: now and then more is asked for."""
+        """Grow the range after enough successes, as a limit may have been temporary."""
         self._good_ranges += count
         if self._range_max is not None and self._good_ranges > RANGES_TO_GROW:
             self._range_max *= 2
@@ -465,7 +465,7 @@ class Follower:
         return wanted.filter(self._limits.addresses_max)
 
     async def _untold(self, logs: tuple[Log, ...], headers: Iterable[Header], wanted: _Wanted) -> tuple[Log, ...]:
-        """A header whose bloom promises a log that was not told: that block is asked for by its hash."""
+        """Return logs that the node left out although a header's bloom allows them, fetched by block hash."""
         told = {log.height for log in logs if log.topics and log.topics[0] in wanted.signs}
         doubtful = [each for each in headers if each.height not in told and wanted.may_be_in(each)]
         asked = [partial(self._logs_of_block, header, wanted) for header in doubtful]
@@ -473,7 +473,7 @@ class Follower:
         return wanted.of(log for block in found for log in block.logs)
 
     async def _logs_of_block(self, header: Header, wanted: _Wanted) -> _Logs:
-        """By hash there is one answer; a node that does not have the block says so."""
+        """Request by hash, which has only one answer; a node that lacks the block returns an error."""
         asked = self._filter(wanted) | {"blockHash": data(header.hash)}
         try:
             return _Logs(read_logs(await self._client.call("eth_getLogs", asked)), is_tied=True)
@@ -501,7 +501,7 @@ def _with_reason(outcome: LedgerOutcome, failed: FailedCall, reason: Reason) -> 
 
 
 def is_range_too_large(failure: RpcFailure) -> bool:
-    """The node would answer for fewer blocks. A range that it does not have yet is another matter."""
+    """Return whether the node would answer for fewer blocks; false for blocks that it does not have yet."""
     if is_lagging(failure):
         return False
     text = failure.message.lower()
@@ -509,7 +509,7 @@ def is_range_too_large(failure: RpcFailure) -> bool:
 
 
 def is_lagging(failure: RpcFailure) -> bool:
-    """The node does not have these blocks, or not yet."""
+    """Return whether the node does not have these blocks, or not yet."""
     text = failure.message.lower()
     return any(each in text for each in _LAGGING_TEXTS)
 
@@ -521,7 +521,7 @@ def _require_links(headers: dict[int, Header]) -> None:
 
 
 def _require_one_chain(headers: dict[int, Header], logs: tuple[Log, ...], mined: Iterable[MinedHere]) -> None:
-    """What was told of a block must be of the block whose header we have."""
+    """Raise `Inconsistent` unless all data of a block belong to the header that was read."""
     for log in logs:
         if log.block_hash != headers[log.height].hash:
             raise Inconsistent(f"a log of block {log.height} is of another block than its header")

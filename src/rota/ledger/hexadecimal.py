@@ -1,8 +1,8 @@
-"""Numbers and bytes as Ethereum's JSON-RPC writes them.
+"""Numbers and bytes in the notation of Ethereum's JSON-RPC.
 
-A *quantity* is 0x and hex digits without leading zeros, 0x0 for nothing. *Data* is 0x and two digits per byte.
-We write lower case and read both. What is not so written is a `ValueError` that says what would be right; the
-caller adds which parameter it was.
+A *quantity* is 0x and hex digits without leading zeros, 0x0 for zero. *Data* is 0x and two digits per byte. Both are
+written in lower case and read in either. Any other notation is a `ValueError` that describes the right one; the caller
+adds the parameter's name.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _QUANTITY: Final = re.compile("0x(0|[1-9a-fA-F][0-9a-fA-F]*)")
 
 
 def quantity(number: int) -> str:
-    """A number, written."""
+    """Write a number."""
     return hex(number)
 
 
 def data(content: bytes) -> str:
-    """Bytes, written."""
+    """Write bytes."""
     return "0x" + content.hex()
 
 
 def read_quantity(written: object) -> int:
-    """A number, read."""
+    """Read a number."""
     if not isinstance(written, str):
         raise ValueError(f"expected a quantity such as 0x1f as a string, not {_shown(written)}")
     if not _QUANTITY.fullmatch(written):
@@ -37,7 +37,7 @@ def read_quantity(written: object) -> int:
 
 
 def read_data(written: object, size_bytes: int | None = None) -> bytes:
-    """Bytes, read; exactly `size_bytes` of them when that is given."""
+    """Read bytes; exactly `size_bytes` of them if given."""
     what = "bytes" if size_bytes is None else f"{size_bytes} bytes"
     if not isinstance(written, str):
         raise ValueError(f"expected {what} as a string of 0x and hex digits, not {_shown(written)}")
@@ -45,7 +45,7 @@ def read_data(written: object, size_bytes: int | None = None) -> bytes:
         content = bytes.fromhex(written[2:])
     except ValueError:
         content = b""
-    # `fromhex` passes over spaces, so that what they take is missing.
+    # `fromhex` skips spaces, so that the content is shorter than the text.
     if not written.startswith("0x") or 2 * len(content) != len(written) - 2:
         raise ValueError(f"expected {what} as 0x and two hex digits each, not {_shown(written)}")
     if size_bytes is not None and len(content) != size_bytes:
@@ -54,6 +54,6 @@ def read_data(written: object, size_bytes: int | None = None) -> bytes:
 
 
 def _shown(written: object) -> str:
-    """Enough of a wrong value to find it by, whatever its size."""
+    """Return enough of a wrong value to find it by, whatever its size."""
     shown = repr(written)
     return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -1,4 +1,4 @@
-"""What a caller can do about the errors of a lock's public functions (`Lockable.sol`)."""
+"""Advice for callers on the errors of a lock's public functions (`Lockable.sol`)."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ _ADVICE: Final = {
 
 
 def advice_for(output: bytes) -> str:
-    """What to do, or nothing where a call was not refused because of a lock."""
+    """Return the advice, or an empty text if the call was not refused because of a lock."""
     return _ADVICE.get(output[:_SELECTOR_BYTES], "")

@@ -1,7 +1,7 @@
-"""Single blocks, transactions and events, asked of the chain when somebody wants to see them.
+"""Reads single blocks, transactions and events from the chain for users.
 
-The index keeps what the node's own contracts did; what else is on the chain is the chain's to tell. Every question is
-bounded, and what the node cannot or will not say is `Unavailable`.
+The index has only what the node's own contracts did; everything else is read from the chain. Every request is bounded,
+and raises `Unavailable` if the node cannot or will not answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOGETHER_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class FoundTransaction:
-    """A transaction with its block, its place in it, and what became of it."""
+    """A transaction with its block, its position there, and its receipt."""
 
     block: FullBlock
     place: int
@@ -41,26 +41,26 @@ class FoundTransaction:
 
 
 class LookingUp:
-    """Asks one chain."""
+    """Reads from one chain."""
 
     def __init__(self, client: RpcClient) -> None:
         self._client: Final = client
 
     async def header(self, number: int) -> Header | None:
-        """A block by its number."""
+        """Return a block's header by its number, or None."""
         return read_header(await self._asked("eth_getBlockByNumber", quantity(number), False))
 
     async def headers(self, numbers: Sequence[int]) -> tuple[Header, ...]:
-        """Those of these blocks that there are."""
+        """Return the headers of those of these blocks that exist."""
         calls = [Call("eth_getBlockByNumber", (quantity(number), False)) for number in numbers]
         return tuple(each for told in await self._together(calls) if (each := read_header(told)) is not None)
 
     async def block(self, number: int) -> FullBlock | None:
-        """A block with its transactions."""
+        """Return a block with its transactions, or None."""
         return read_full_block(await self._asked("eth_getBlockByNumber", quantity(number), True))
 
     async def receipts(self, block: FullBlock) -> tuple[CallReceipt, ...]:
-        """What became of each transaction of a block. `Unavailable` when the chain has moved on meanwhile."""
+        """Return the receipt of each transaction of a block. `Unavailable` when the block is no longer on the chain."""
         calls = [Call("eth_getTransactionReceipt", (data(call.hash),)) for call in block.calls]
         receipts = [read_receipt(told) for told in await self._together(calls)]
         found = tuple(each for each in receipts if each is not None and each.block_hash == block.header.hash)
@@ -69,7 +69,7 @@ class LookingUp:
         return found
 
     async def transaction(self, transaction_hash: bytes) -> FoundTransaction | None:
-        """A transaction that is in a block."""
+        """Return a mined transaction, or None. `Unavailable` while the chain takes it back."""
         told: Any = await self._asked("eth_getTransactionReceipt", data(transaction_hash))
         receipt = read_receipt(told)
         if receipt is None:
@@ -81,8 +81,10 @@ class LookingUp:
         return FoundTransaction(block, places[0], receipt)
 
     async def transaction_with_nonce(self, sender: ContractAddress, nonce: int, last: int) -> FoundTransaction | None:
-        """The transaction of this account and nonce, in a block up to `last`: the block in which the nonce was used is
-        found by halving the chain."""
+        """Return the transaction of this account and nonce in a block up to `last`, or None.
+
+        The block in which the nonce was used is found by binary search.
+        """
         if await self._count(sender, last) <= nonce:
             return None
         low, high = 0, last
@@ -101,7 +103,7 @@ class LookingUp:
         return None
 
     async def logs(self, first: int, last: int) -> tuple[Log, ...]:
-        """All events of these blocks, both ends included."""
+        """Return all events of these blocks, both ends included."""
         wanted = {"fromBlock": quantity(first), "toBlock": quantity(last)}
         return read_logs(await self._asked("eth_getLogs", wanted))
 

@@ -1,9 +1,9 @@
-"""What nodes say when they do not take a transaction, and what that means for us.
+"""The meaning of nodes' errors when they do not accept a transaction.
 
-There is no standard for it: every client has its own words and some have their own codes, and gateways put words of
-their own before them. So a text is searched for what it must contain, in lower case and without spaces inside names
-that one client writes as two words and another as one. The order matters: "replacement transaction underpriced" is
-about a price, and a text about a known transaction may name its nonce too.
+There is no standard for it: every client has its own texts and some have their own codes, and gateways add prefixes. So
+a text is searched in lower case for known parts; a name that one client writes as one word and another as two is listed
+in both forms. The order matters: "replacement transaction underpriced" is about a price, and a text about a known
+transaction may mention its nonce too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rota.ledger.transports import RpcFailure
 
 @dataclass(frozen=True, slots=True)
 class AlreadyKnown:
-    """The node has this very transaction: that is as good as taking it."""
+    """The node already has this transaction, which counts as accepted."""
 
 
 _ALREADY_KNOWN: Final = (
@@ -72,7 +72,7 @@ _OBJECTIONS: Final = (
 
 
 def objection_of(failure: RpcFailure) -> Objection | AlreadyKnown:
-    """What a refused `eth_sendRawTransaction` means."""
+    """Return the meaning of a refused `eth_sendRawTransaction`."""
     text = failure.message.lower()
     if isinstance(failure.data, str):
         text += " " + failure.data.lower()

@@ -1,15 +1,15 @@
-"""Which nonces of our own accounts the blocks of a range used, and for what.
+"""Finds the nonces of our own accounts that the blocks of a range used, and for which calls.
 
-A nonce that we used is of interest until the block that has it is as deep as the index remembers. What we sent with
-it is known by its call and not by its hash: whichever version of it is mined, at whatever price, it is the same call.
-A block that uses the nonce for another call took it from us. A stranger may have done so before we sent anything with
-it: then the account is past the nonce where the range begins, although no block that we were shown has it. The last
-block of the range gets it as taken, so that it is undone and found again with that block.
+A nonce that we used matters until its block is as deep as the index remembers. Our transaction is recognized by its
+call and not by its hash: whichever version of it is mined, at whatever price, it is the same call. A block that uses
+the nonce for another call took it from us. A stranger may have done so before we sent anything with it: then the
+account is past the nonce where the range begins, although no block that we have read has it. The last block of the
+range reports it as taken, so that it is undone and found again with that block.
 
-How many transactions an account had sent when a block ended tells whether a range used any of our nonces, and by
-halving where. That needs a node that still has those states, and answers that are all of one chain. Where either is
-lacking, every block of the range is looked through instead: that is slow, and right. An account is asked about while a
-nonce of it has been seen in no block before the range: a node may have thousands of accounts, and the index waits.
+The number of transactions that an account had sent at the end of a block shows whether a range used any of our nonces,
+and binary search shows where. That needs a node that still has those states, and answers that are all of one chain.
+Otherwise every block of the range is read instead, which is slow but correct. An account is queried while one of its
+nonces has been seen in no block before the range: a node may have thousands of accounts, and the index waits.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Sent:
-    """What we sent with a nonce: the account's name, the hash of the call, and where it was last seen in a block."""
+    """What we sent with a nonce: the account's name, the hash of the call, and the block it was last seen in."""
 
     account: ContractAddress
     call_hash: bytes
@@ -65,7 +65,7 @@ class _Sent:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Where nonces of ours were used in a range, and those that were used before it and in no block that we know."""
+    """The blocks where nonces of ours were used, and nonces used before the range in no block that we know."""
 
     heights: list[int]
     taken_before: tuple[MinedTransaction, ...] = ()
@@ -88,14 +88,14 @@ class OwnNonces:
         call_data: bytes,
         account: ContractAddress = SHARED_ACCOUNT,
     ) -> None:
-        """We send this with a nonce of the account that has this address and this name, perhaps again."""
+        """Record that we send this call with a nonce of the account of this address and name, perhaps again."""
         self._sent.setdefault(address, {}).setdefault(nonce, _Sent(account, _call_hash(to, call_data)))
 
     def __len__(self) -> int:
         return sum(map(len, self._sent.values()))
 
     async def mined_in(self, first: int, last: Header) -> tuple[MinedHere, ...]:
-        """The blocks from `first` to `last` that used nonces of ours, earliest first."""
+        """Return the blocks from `first` to `last` that used nonces of ours, earliest first."""
         if not self._sent:
             return ()
         search = await self._search(first, last) or _Search(list(range(first, last.height + 1)))
@@ -112,7 +112,7 @@ class OwnNonces:
         return tuple(found)
 
     def forget_old(self, height: int) -> None:
-        """Blocks so far below this height are not taken back any more."""
+        """Forget nonces in blocks so far below this height that they cannot be taken back."""
         below = height - self._depth_max
         for address, own in tuple(self._sent.items()):
             kept = {n: sent for n, sent in own.items() if sent.height is None or sent.height >= below}
@@ -121,10 +121,10 @@ class OwnNonces:
             else:
                 del self._sent[address]
 
-    # Where.
+    # The blocks.
 
     async def _search(self, first: int, last: Header) -> _Search | None:
-        """The blocks in which an account's nonce went past one of ours; nothing when this cannot be told."""
+        """Return the blocks in which an account's nonce passed one of ours; None when that cannot be determined."""
         addresses = self._under_way(first)
         places = [(address, height) for address in addresses for height in (first - 1, last.height)]
         ends = await self._nonces_after(places, last)
@@ -167,9 +167,9 @@ class OwnNonces:
         return _Search(sorted(heights), tuple(taken))
 
     def _under_way(self, first: int) -> tuple[ContractAddress, ...]:
-        """The accounts with a nonce that no block up to this one has used.
+        """Return the accounts with a nonce that no block up to this one has used.
 
-        The index has this block, and looks at those behind it, perhaps again: they may be others now.
+        The index has this block and reads those after it, perhaps again: they may have changed.
         """
         for sent in (each for own in self._sent.values() for each in own.values()):
             if sent.height is not None and sent.height > first:
@@ -179,7 +179,7 @@ class OwnNonces:
         )
 
     async def _nonces_after(self, places: list[tuple[ContractAddress, int]], last: Header) -> list[int] | None:
-        """The next nonce of each account after each block, some at a time; nothing without one consistent answer."""
+        """Return each account's next nonce after each block, some at a time; None without one consistent answer."""
         found: list[int] = []
         for at in range(0, len(places), HALVED_TOGETHER_MAX):
             some = places[at : at + HALVED_TOGETHER_MAX]
@@ -190,7 +190,7 @@ class OwnNonces:
         return found
 
     async def _some_nonces_after(self, places: list[tuple[ContractAddress, int]], last: Header) -> list[int] | None:
-        """By one node that has the chain of `last`."""
+        """Do the same in one exchange with a node that has the chain of `last`."""
         anchor = Call("eth_getBlockByNumber", (quantity(last.height), False))
         asked = [
             Call("eth_getTransactionCount", (address, quantity(height))) for address, height in places if height >= 0
@@ -205,7 +205,7 @@ class OwnNonces:
         found = iter(counts)
         return [read_quantity(next(found)) if height >= 0 else 0 for _, height in places]
 
-    # What.
+    # The calls.
 
     async def _look_into(self, height: int) -> MinedHere | None:
         block = read_full_block(await self._client.call("eth_getBlockByNumber", quantity(height), True))
@@ -237,7 +237,7 @@ class OwnNonces:
         return MinedTransaction(call.nonce, MinedStatus.FAILED, reason, gas_used, sent.account)
 
     async def _reason(self, height: int, call: MinedCall) -> str:
-        """Why it failed, by making the call again on what its block left; the receipt does not tell."""
+        """Return why it failed, by repeating the call on its block's state, as the receipt does not have the reason."""
         wanted = {"from": call.sender, "to": call.to, "data": data(call.input), "gas": quantity(call.gas_limit)}
         try:
             await self._client.call("eth_call", wanted, quantity(height))
@@ -248,7 +248,7 @@ class OwnNonces:
 
 
 def _with_ours(tracked: dict[ContractAddress, list[int]], segments: list[_Segment]) -> list[_Segment]:
-    """Those in which a nonce of ours was used."""
+    """Return the segments in which a nonce of ours was used."""
     found = []
     for segment in segments:
         if segment.nonce_after < segment.nonce_before:
@@ -261,7 +261,7 @@ def _with_ours(tracked: dict[ContractAddress, list[int]], segments: list[_Segmen
 
 
 def revert_data(told: object, depth: int = 0) -> bytes | None:
-    """The bytes of a revert, which nodes tell bare, behind a word, or inside an object."""
+    """Return the bytes of a revert, which nodes return alone, after a prefix, or inside an object; or None."""
     if isinstance(told, dict) and depth < REVERT_DEPTH_MAX:
         return revert_data(told.get("data", told.get("result")), depth + 1)
     if isinstance(told, str) and "0x" in told:

@@ -1,18 +1,18 @@
-"""The `auth` of a ledger whose transitions are proved: what each of them shows, one after the other.
+"""The `auth` of a ledger whose transitions are proved: the data of each transition, one after the other.
 
     auth = per full leaf: length u16 | validUntil u64 | signature of the intent's key 64 | [root 32]
            | per state: n u8, its maker's n coins | [signature of a depositor 64] | [root of the roster 32] | proof
 
-Where others have the signature of a party, a transition has the signature of its intent's key (`keys.one_time`), then
-its proof. Both bind the leaf and the validity. The signature shows that the id is its sender's, the proof that who made
-it may spend what it spends. An empty transition has no proof. The contract keeps a hash of the coins that each
-transition made, so it is shown these again for every state that a proof is about by name: their commitments, which are
-the transition's info. What makes coins of nothing shows no makers; its proof is the issuer's signature.
+Where other ledgers have the signature of a party, a transition has the signature of its intent's key (`keys.one_time`),
+then its proof. Both bind the leaf and the validity. The signature proves that the id is its sender's, the proof that
+its maker may spend its inputs. An empty transition has no proof. The contract keeps a hash of the coins that each
+transition made, so it gets these again for every state that a proof names: their commitments, which are the
+transition's info. A transition that makes coins of nothing has no makers; its proof is the issuer's signature.
 
-Where nobody sees which coin is spent, a proof is one for a root of the tree of all coins, which is shown before it.
-Where only registered owners have coins, it is one for a root of their roster too. At a transition both stand before the
-proof, of which then two points are compressed, and written out again for the contract. The length tells how many roots
-there are, and the highest bit of the first, which no root has, that the last one is that of the roster.
+Where the spent coin is hidden, a proof is for a root of the tree of all coins, which precedes it. Where only registered
+owners have coins, it is for a root of their roster too. In a transition both precede the proof, of which then two
+points are compressed; for the contract they are decompressed. The number of roots follows from the length, and the
+highest bit of the first one, which no root has, marks that the last one is that of the roster.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rota.model.types import Leaf, Transition
 
 PROOF_BYTES: Final = 256
 SIGNATURE_BYTES: Final = 64
-# A's x | B | C's x; a point's second number has one of two values, of which the highest bit tells the odd one.
+# A's x | B | C's x; a point's second number has one of two values, of which the highest bit marks the odd one.
 COMPRESSED_BYTES: Final = 6 * WORD_BYTES
 ROOTS_MAX: Final = 2
 POINT_BYTES: Final = 2 * WORD_BYTES
@@ -40,28 +40,28 @@ CoinsOf = Callable[[Leaf], bytes]
 
 
 def encode_proofs(entries: tuple[Entry, ...], coins_of: CoinsOf) -> bytes:
-    """What is shown for each transition that is given in full; `coins_of` has what the makers of inputs made."""
+    """Return the data of each transition that is given in full; `coins_of` returns the coins of an input's maker."""
     shown = [_shown(entry, coins_of) for entry in entries if isinstance(entry, Transition)]
     return b"".join(len(each).to_bytes(2, "big") + each for each in shown)
 
 
 def coins_in(transition: Transition) -> bytes:
-    """The commitments of the coins that a transition makes, as the contract hashes them."""
+    """Return the commitments of the coins that a transition makes, as the contract hashes them."""
     return b"".join(transition.info)
 
 
 def binding_of(leaf: Leaf, valid_until_s: int) -> bytes:
-    """What a proof binds, before it is reduced to the field; an intent's key and an issuer sign it as it is."""
+    """Return the hash that a proof binds, before reduction to the field; an intent's key and an issuer sign it."""
     return bound_hash(leaf, valid_until_s)
 
 
 def signature_and_rest(signature: bytes) -> tuple[bytes, bytes]:
-    """The signature of the intent's key, and the proof behind it."""
+    """Split into the signature of the intent's key, and the proof after it."""
     return signature[:SIGNATURE_BYTES], signature[SIGNATURE_BYTES:]
 
 
 def rooted(roots: Roots, proof: bytes) -> bytes:
-    """A proof and the roots that it is for, as they stand behind the signature of the intent's key."""
+    """Return a proof with its roots, in the form that follows the signature of the intent's key."""
     assert len(proof) == PROOF_BYTES, f"a proof is {PROOF_BYTES} bytes, not {len(proof)}"
     shown = bytearray(roots.commitments + roots.roster)
     if not shown:
@@ -74,7 +74,7 @@ def rooted(roots: Roots, proof: bytes) -> bytes:
 
 
 def roots_and_proof(proof: bytes) -> tuple[Roots, bytes]:
-    """The inverse; of what has no root, none and all of it. A depositor's signature stays before the proof."""
+    """Undo `rooted`; without a root, return no roots and all of it. A depositor's signature stays before the proof."""
     for count in range(1, ROOTS_MAX + 1):
         size = COMPRESSED_BYTES + WORD_BYTES * count
         head, rest = proof[:-size], proof[-size:]
@@ -115,7 +115,7 @@ def _compressed(point: bytes) -> bytes:
 
 
 def _written_out(compressed: bytes) -> bytes:
-    """Of what is no point's, something that no verifier takes."""
+    """Return the uncompressed point; for an invalid one, bytes that no verifier accepts."""
     number = int.from_bytes(compressed, "big")
     x = number & ~ODD
     # The order of this field is 3 mod 4: this power is a square root, if there is one.

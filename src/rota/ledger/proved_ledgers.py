@@ -1,11 +1,11 @@
-"""The ledgers whose code the factory does not have, as it deploys them: their code, and where their verifiers are.
+"""The ledgers whose code the factory does not have: their code, and the addresses of their verifiers.
 
 These are the ledgers whose transitions are proved, the ledger with locks of one notary, and those whose transitions
 another contract carries out.
 
-The factory has the code of none. What it is given it deploys, and tells the hash of it, so that whoever is told of a
-ledger knows whether that is the code which it trusts: the one that came with this Rota. Verifiers are placed by the
-factory, once, at addresses that follow from their code; so all nodes of a network name the same ones.
+The factory has the code of none. It deploys the code that it gets and reports its hash, so that a node can compare it
+with the code that it trusts: the one that came with this Rota. The factory places verifiers, once, at addresses that
+follow from their code; so all nodes of a network name the same ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ C = TypeVar("C", bound=Record)
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A contract that the factory places: what it is made of, and where that leads."""
+    """A contract that the factory places: its code and the resulting address."""
 
     address: ContractAddress
     code: bytes
@@ -34,7 +34,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class LedgerCode:
-    """What a ledger is made of: its code, its constructor's arguments behind the issuer, and the verifiers in them."""
+    """A ledger's code, its constructor's arguments after the issuer, and the verifiers in them."""
 
     code: bytes
     arguments: bytes
@@ -42,12 +42,12 @@ class LedgerCode:
 
     @property
     def hash(self) -> bytes:
-        """What the factory tells of it."""
+        """The hash that the factory reports for it."""
         return keccak(keccak(self.code) + keccak(self.arguments))
 
 
 def code_of(ledger: ProvedLedger, factory: ContractAddress) -> LedgerCode:
-    """What a factory makes this ledger of."""
+    """Return the code from which a factory deploys this ledger."""
     verifiers = tuple(placed_by(factory, load_artifact(name).bytecode) for name in ledger.verifiers)
     types = ["address"] * len(verifiers) + ["bool"] * len(ledger.terms)
     arguments = abi_encode(types, [*(verifier.address for verifier in verifiers), *ledger.terms])
@@ -55,7 +55,7 @@ def code_of(ledger: ProvedLedger, factory: ContractAddress) -> LedgerCode:
 
 
 def code_for(domain: Domain[C], configuration: C, factory: ContractAddress) -> LedgerCode | None:
-    """What the factory makes the ledger of a contract of; None where it has that code itself."""
+    """Return the code of a contract's ledger; None where the factory has that code itself."""
     carrier = domain.carrier(configuration)
     if carrier is not None:
         return _code_with(carrier)
@@ -64,12 +64,12 @@ def code_for(domain: Domain[C], configuration: C, factory: ContractAddress) -> L
 
 
 def _code_with(carrier: Carrier) -> LedgerCode:
-    """What a ledger is made of whose transitions this carrier carries out."""
+    """Return the code of a ledger whose transitions this carrier carries out."""
     arguments = abi_encode(["address", "address"], [carrier.ledger, carrier.decider])
     return LedgerCode(load_artifact("Carried").bytecode, arguments, ())
 
 
 def placed_by(factory: ContractAddress, code: bytes) -> Placed:
-    """Where the factory places this code (EIP-1014, without a salt)."""
+    """Return the contract that the factory places with this code (EIP-1014, without a salt)."""
     digest = keccak(b"\xff" + address_bytes(factory) + bytes(WORD_BYTES) + keccak(code))
     return Placed(ContractAddress("0x" + digest[-20:].hex()), code)

@@ -1,8 +1,8 @@
-"""What the node asks and tells a chain on behalf of its users' own transactions.
+"""The chain's interface for transactions of the node's users.
 
-One look shows all that the decisions need (`chain.public_transaction`), in two exchanges: where the chain stands,
-what it asks for gas, and what each account has; then the receipts of what may be mined by now. What is refused comes
-back as a value with the chain's own words; what the chain does not answer is `Unavailable`.
+One read returns all that the decisions need (`chain.public_transaction`), in two exchanges: the chain's height and gas
+price, and each account's balance and nonces; then the receipts of transactions that may be mined by now. A refusal is
+returned as a value with the chain's own text; a missing answer is `Unavailable`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Given = str | int
 
 @dataclass(frozen=True, slots=True)
 class AccountLook:
-    """An account: what it has, its nonces, used and waiting in the pool."""
+    """An account's balance, and its nonces, used and waiting in the pool."""
 
     balance_wei: int
     used: int
@@ -41,7 +41,7 @@ class AccountLook:
 
 @dataclass(frozen=True, slots=True)
 class ChainLook:
-    """Where the chain stands, and each account that was asked for."""
+    """The chain's height, market and gas limit, and each requested account."""
 
     height: int
     market: Market
@@ -51,7 +51,7 @@ class ChainLook:
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """It would not succeed now: what the contract said, and the chain's words if it said nothing."""
+    """It would not succeed now: the contract's output, and the chain's message."""
 
     output: bytes
     message: str
@@ -59,7 +59,7 @@ class Reverted:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The chain does not take it, in its own words."""
+    """The chain refuses it, with its own message."""
 
     objection: Objection
     message: str
@@ -73,10 +73,10 @@ class PublicChain:
         self._chain_id: Final = chain_id
         self._signer: Final = signer
 
-    # Looking.
+    # Reading.
 
     async def stand(self, accounts: Sequence[ContractAddress]) -> ChainLook:
-        """Where the chain stands now, and what these accounts have. `Unavailable` when it cannot tell."""
+        """Return the chain's height and these accounts' balances and nonces. `Unavailable` when it cannot answer."""
         calls = [Call("eth_chainId"), Call("eth_getBlockByNumber", ("latest", False)), Call("eth_gasPrice")]
         for account in accounts:
             calls += [
@@ -99,7 +99,7 @@ class PublicChain:
         return ChainLook(header.height, market, read_quantity(limit), looks)
 
     async def receipts(self, hashes: Iterable[bytes]) -> dict[bytes, Mined]:
-        """Those of these transactions that are in blocks."""
+        """Return those of these transactions that are in blocks."""
         asked = list(hashes)
         found: dict[bytes, Mined] = {}
         for start in range(0, len(asked), RECEIPTS_AT_ONCE_MAX):
@@ -112,16 +112,16 @@ class PublicChain:
         return found
 
     async def used_at(self, account: ContractAddress, height: int) -> int:
-        """How many nonces were used up to this block; none when the chain cannot tell any more."""
+        """Return how many nonces were used up to this block; 0 when the chain no longer has its state."""
         call = Call("eth_getTransactionCount", (account, quantity(max(height, 0))))
         together = await self._client.call_together(call, attempts_max=ATTEMPTS_MAX)
         (answer,) = together.answers
         return 0 if isinstance(answer, RpcFailure) else read_quantity(answer)
 
-    # Doing.
+    # Sending.
 
     async def estimate(self, transaction: PublicTransaction) -> int | Reverted | Refusal:
-        """The gas that it needs now; or why it does not succeed."""
+        """Return the gas that it needs now; or why it does not succeed."""
         try:
             return read_quantity(await self._call("eth_estimateGas", _wanted(transaction)))
         except RpcRefused as refused:
@@ -130,7 +130,7 @@ class PublicChain:
     async def call(
         self, account: ContractAddress | None, to: ContractAddress, call_data: bytes, value_wei: int, block: Given
     ) -> bytes | Reverted | Refusal:
-        """What a contract answers, without a transaction."""
+        """Return a contract's answer to a call without a transaction, or why it fails."""
         wanted: dict[str, object] = {"to": to, "data": data(call_data)}
         if account is not None:
             wanted["from"] = account
@@ -143,7 +143,7 @@ class PublicChain:
             return _judged(refused.failure)
 
     async def why_failed(self, transaction: PublicTransaction, mined: Mined) -> Reverted:
-        """By making the call again where it failed; the receipt does not tell."""
+        """Find out why by repeating the call on the state after its block, then on that before it."""
         for height in (mined.height, mined.height - 1):
             try:
                 await self._call("eth_call", _wanted(transaction), quantity(max(height, 0)))
@@ -155,18 +155,18 @@ class PublicChain:
     async def sign(
         self, transaction: PublicTransaction, key: str, nonce: int, fees: Fees, gas: int, now_ms: int
     ) -> Version:
-        """A version of it. `Unavailable` when the signer cannot."""
+        """Return a signed version of it. `Unavailable` when the signer does not answer."""
         to = None if transaction.to is None else address_bytes(transaction.to)
         return await self._signed(key, nonce, fees, gas, now_ms, to, transaction.value_wei, transaction.data)
 
     async def withdraw(self, account: ContractAddress, key: str, nonce: int, fees: Fees, now_ms: int) -> Version:
-        """A version that does nothing: the account sends itself nothing."""
+        """Return a version without effect: the account sends itself nothing."""
         return await self._signed(
             key, nonce, fees, TRANSFER_GAS, now_ms, address_bytes(account), 0, b"", is_withdrawal=True
         )
 
     async def send(self, version: Version) -> Refusal | None:
-        """Into the chain's pool, where it may be already; or why not."""
+        """Send it to the chain's pool, which may have it already; return the refusal, or None."""
         try:
             await self._call("eth_sendRawTransaction", data(version.raw))
         except RpcRefused as refused:
@@ -214,7 +214,7 @@ class PublicChain:
 
 
 def look_of(chain: ChainLook, account: ContractAddress, used_for_good: int, receipts: Mapping[bytes, Mined]) -> Look:
-    """What the decisions need of an account."""
+    """Return the data about an account that the decisions need."""
     return Look(chain.height, chain.accounts[account].used, used_for_good, receipts)
 
 
@@ -236,7 +236,7 @@ def _wanted(transaction: PublicTransaction) -> dict[str, object]:
 
 
 def _judged(failure: RpcFailure) -> Reverted | Refusal:
-    """Lack of funds may end; anything else that is said of an execution is its end."""
+    """Classify a failed execution: lack of funds may pass, any other error is final."""
     if objection_of(failure) is Objection.NO_FUNDS:
         return Refusal(Objection.NO_FUNDS, failure.message)
     return Reverted(revert_data(failure.data) or b"", failure.message)

@@ -1,7 +1,7 @@
-"""What a node tells, read: headers, logs, transactions, receipts.
+"""Reads a node's answers: headers, logs, transactions, receipts.
 
-A node may be anything, so every field is checked, and a `ValueError` names the one that is wrong. What a node does
-not have it answers with null, which is read as nothing: it may have it later.
+A node may lie, so every field is checked, and a `ValueError` names the wrong one. A node answers null for data that it
+does not have, which is read as None: it may have it later.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Log:
     block_hash: BlockHash
     transaction_hash: bytes
     number: int
-    # Of its transaction in the block, where the node says so; only shown.
+    # The position of its transaction in the block, if the node returns it; for display only.
     place: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class MinedCall:
-    """A transaction of a block: who sent what to whom."""
+    """A transaction of a block: sender, recipient and input."""
 
     hash: bytes
     sender: ContractAddress
@@ -74,7 +74,7 @@ class FullBlock:
 
 @dataclass(frozen=True, slots=True)
 class CallReceipt:
-    """What became of a transaction, in which block."""
+    """The outcome of a transaction, and its block."""
 
     block_hash: BlockHash
     has_succeeded: bool
@@ -86,7 +86,7 @@ class CallReceipt:
 
 
 def read_header(told: object) -> Header | None:
-    """A block without its transactions; chains from before EIP-1559 have no base fee."""
+    """Read a block without its transactions; chains without EIP-1559 have no base fee."""
     if told is None:
         return None
     block = _object(told, "a block")
@@ -102,7 +102,7 @@ def read_header(told: object) -> Header | None:
 
 
 def read_full_block(told: object) -> FullBlock | None:
-    """A block with its transactions."""
+    """Read a block with its transactions."""
     header = read_header(told)
     if header is None:
         return None
@@ -113,7 +113,7 @@ def read_full_block(told: object) -> FullBlock | None:
 
 
 def read_receipt(told: object) -> CallReceipt | None:
-    """A receipt; nothing while the node has none."""
+    """Read a receipt; None while the node has none."""
     if told is None:
         return None
     receipt = _object(told, "a receipt")
@@ -133,14 +133,14 @@ def read_receipt(told: object) -> CallReceipt | None:
 
 
 def read_logs(told: object) -> tuple[Log, ...]:
-    """The answer to `eth_getLogs`."""
+    """Read the answer to `eth_getLogs`."""
     if not isinstance(told, list):
         raise ValueError(f"logs: must be a list, not {type(told).__name__}")
     return tuple(read_log(log) for log in told)
 
 
 def read_log(told: object) -> Log:
-    """A log that stands in a block."""
+    """Read a log that is in a block."""
     log = _object(told, "a log")
     topics = log.get("topics")
     if not isinstance(topics, list) or len(topics) > TOPICS_MAX:
@@ -160,17 +160,17 @@ def read_log(told: object) -> Log:
 
 
 def read_hash(told: object) -> bytes:
-    """32 bytes."""
+    """Read 32 bytes."""
     return read_data(told, WORD_BYTES)
 
 
 def read_address(told: object) -> ContractAddress:
-    """An address, in the lower case that we write."""
+    """Read an address, in lower case."""
     return ContractAddress("0x" + read_data(told, ADDRESS_BYTES).hex())
 
 
 def is_in_bloom(bloom: bytes, element: bytes) -> bool:
-    """Whether a block with this bloom may have a log with this address or topic; if not, it has none."""
+    """Return whether a block with this bloom may have a log with this address or topic; false is certain."""
     mask = _bloom_mask(element)
     return int.from_bytes(bloom, "big") & mask == mask
 

@@ -1,7 +1,7 @@
-"""Deploying a network's contracts, and keeping a node's entry in the Registry: the writing side of `registry`.
+"""Deploys a network's contracts, and maintains a node's entry in the Registry: the writing side of `registry`.
 
-Each function brings the chain to what is wanted and does nothing where it is so already, so that whatever was cut short
-is simply done again. Only a name's owner changes its entry: the account that registered it.
+Each function brings the chain to the wanted state and does nothing if it has it already, so that an interrupted one can
+simply be repeated. Only a name's owner, the account that registered it, can change its entry.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rota.model.types import ContractAddress, NodeName
 
 
 class Done(Enum):
-    """What was written to the Registry."""
+    """A change that was written to the Registry."""
 
     REGISTERED = "registered"
     MOVED = "moved"
@@ -25,7 +25,7 @@ class Done(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NetworkContracts:
-    """The two contracts that a network needs, and the block from which on the Registry has events."""
+    """The two contracts that a network needs, and the first block with events of the Registry."""
 
     factory: ContractAddress
     registry: ContractAddress
@@ -33,7 +33,7 @@ class NetworkContracts:
 
 
 async def deploy_contracts(account: Account) -> NetworkContracts:
-    """Make a Factory and a Registry. Done twice, there are two of each: nobody can say which is meant."""
+    """Deploy a Factory and a Registry. Not idempotent: a second run deploys another pair."""
     height = await account.height()
     factory = (await account.transact(None, creation_code("Factory"))).contract
     registry = (await account.transact(None, creation_code("Registry"))).contract
@@ -43,7 +43,7 @@ async def deploy_contracts(account: Account) -> NetworkContracts:
 
 
 async def look_up(account: Account, registry: ContractAddress, name: NodeName) -> RegisteredNode | None:
-    """What the Registry has of a node now."""
+    """Return the Registry's current entry for a node, or None."""
     try:
         return read_node(await account.read(registry, look_up_node(name)))
     except ValueError as error:
@@ -53,9 +53,9 @@ async def look_up(account: Account, registry: ContractAddress, name: NodeName) -
 async def register(
     account: Account, registry: ContractAddress, name: NodeName, fingerprint: bytes, endpoint: str
 ) -> tuple[Done, ...]:
-    """Have the Registry know a node by this certificate at this place.
+    """Register a node with this certificate and endpoint, or update its entry.
 
-    A certificate that it does not know takes the place of the one that it has, and of one that was announced.
+    A certificate that the entry does not have replaces the current one, and any announced one.
     """
     found = await look_up(account, registry, name)
     if found is None:
@@ -76,22 +76,22 @@ async def register(
 
 
 async def announce(account: Account, registry: ContractAddress, name: NodeName, fingerprint: bytes) -> None:
-    """From now on the next certificate is good too; 32 zeros take the announcement back."""
+    """Make the next certificate valid too; 32 zeros revoke the announcement."""
     await _write(account, registry, "announce", name, fingerprint)
 
 
 async def rotate(account: Account, registry: ContractAddress, name: NodeName) -> None:
-    """The announced certificate takes the place of the old one, which is good no longer."""
+    """Replace the old certificate, which becomes invalid, by the announced one."""
     await _write(account, registry, "rotate", name)
 
 
 async def move(account: Account, registry: ContractAddress, name: NodeName, endpoint: str) -> None:
-    """The node listens elsewhere."""
+    """Change the node's endpoint."""
     await _write(account, registry, "move", name, endpoint)
 
 
 def require_owner(account: Account, name: NodeName, found: RegisteredNode) -> None:
-    """`TransactionRejected` when the name is somebody else's."""
+    """Raise `TransactionRejected` when another account owns the name."""
     if found.owner != account.address:
         raise TransactionRejected(
             f"the name {name} belongs to {found.owner}, and we are {account.address}: choose another name, or have its "

@@ -1,21 +1,21 @@
-"""The nodes of a network as the chain's Registry has them, at hand in memory (`ports.Registry`).
+"""The nodes of a network from the chain's Registry, cached in memory (`ports.Registry`).
 
-Theory of operation. The Registry tells every change in an event that holds all of a node's entry, so that the latest
-event of a name is what is registered. All events are read once, range by range, and from then on those of new blocks.
-What is published is always the whole of what some block knew: half a history could show a certificate as good that was
-dropped since. Until the first reading is done there is no node at all.
+Theory of operation. The Registry emits every change as an event with the whole entry of a node, so that the latest
+event of a name is its registration. All events are read once, range by range, and from then on those of new blocks. The
+published entries are always those as of one block: half a history could show a certificate as valid that was dropped
+since. Until the first read is complete there are no nodes at all.
 
-The chain may take blocks back. Of each range that was read the last block is kept as a *mark*. At every look the
-latest mark must still be on the chain; if it is not, changes are undone down to the latest mark that is, and read
-again from there; if none is, everything is read anew. A chain that is shorter than the latest mark is a node that
-lags, until it has been so for several looks in a row. Only the latest marks are kept, and what is older than all of
-them is settled and no longer undone step by step.
+The chain may take blocks back. The last block of each range read is kept as a *mark*. At every poll the latest mark
+must still be on the chain; if it is not, changes are undone down to the latest mark that is, and read again from there;
+if none is, everything is read again. A chain that is shorter than the latest mark counts as a lagging node, until it
+has been so for several polls in a row. Only the latest marks are kept, and changes older than all of them are settled
+and no longer undone one by one.
 
-When the chain cannot be asked, what was known stays known, and `trouble` says so.
+While the chain cannot be read, the known entries stay, and `trouble` has the error.
 
-Behind one address there may be several nodes. So every range is asked for in one exchange together with the mark that
-it follows, and between two looks at its last block, which must be the same. A node that takes no batches is asked for
-all headers of the range too: each must follow the one before, and their blooms tell whether an event was left out.
+Behind one address there may be several nodes. So every range is requested in one exchange together with the mark that
+it follows, and between two reads of its last block, which must be equal. From a node that takes no batches all headers
+of the range are requested too: each must follow the previous one, and their blooms show whether an event was left out.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _CONTENT: Final = ("string", "bytes32", "bytes32", "bytes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryLimits:
-    """How the Registry is followed.
+    """The limits of following the Registry.
 
-    from_height     the block from which on its events are read; none is older
-    poll_ms         between two looks
-    range_max       blocks whose events are asked for at once
-    headers_max     the same for a node that takes no batches, which has to tell all headers
-    nodes_max       names beyond these are not taken notice of: whoever pays for it may register any number
+    from_height     the first block whose events are read; none is older
+    poll_ms         interval of polls
+    range_max       blocks whose events are requested at once
+    headers_max     the same for a node that takes no batches, from which all headers are requested
+    nodes_max       names beyond these are ignored: any account can register any number at its cost
     """
 
     from_height: int = 0
@@ -77,7 +77,7 @@ class RegistryLimits:
 
 
 class Change(NamedTuple):
-    """An event: from this block on this is registered; nothing, when what the owner wrote is of no use."""
+    """An event: from this block on this entry is valid; None if the owner wrote an unusable one."""
 
     height: int
     name: NodeName
@@ -119,26 +119,26 @@ class ChainRegistry:
         self._nodes: Mapping[NodeName, RegisteredNode] = MappingProxyType({})
         self._registrations: Mapping[NodeName, Registration] = MappingProxyType({})
 
-    # What is known.
+    # Entries.
 
     def registrations(self) -> Mapping[NodeName, Registration]:
-        """All nodes, in the order in which they were registered."""
+        """Return all nodes, in the order in which they were registered."""
         return self._registrations
 
     def nodes(self) -> Mapping[NodeName, RegisteredNode]:
-        """The same, with their owners."""
+        """Return the same nodes, with their owners."""
         return self._nodes
 
     # Following.
 
     async def run(self) -> None:
-        """Look at the chain until cancelled."""
+        """Poll the chain until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(self._limits.poll_ms / 1_000)
 
     async def look(self) -> None:
-        """Read what is new. What goes wrong is told in `trouble`, and what was known stays."""
+        """Read new events. An error is set in `trouble`, and the known entries stay."""
         try:
             head = await self._head()
             if await self._is_worth_reading(head):
@@ -167,7 +167,7 @@ class ChainRegistry:
         return head
 
     async def _is_worth_reading(self, head: Header) -> bool:
-        """Whether there is anything new up to this block; what the chain took back is undone first."""
+        """Undo what the chain took back; return whether there is anything new up to this block."""
         if not self._marks:
             return True
         latest = self._marks[-1]
@@ -182,7 +182,7 @@ class ChainRegistry:
         return True
 
     async def _is_only_lagging(self, head: Header) -> bool:
-        """A shorter chain is believed when it was seen often enough, or when it is another one from its beginning."""
+        """Return false for a shorter chain that was seen often enough, or whose first block differs: it is believed."""
         self._shorter_looks += 1
         assert self._origin is not None, "whatever was read began somewhere"
         if self._shorter_looks >= SHORTER_LOOKS_MAX:
@@ -195,7 +195,7 @@ class ChainRegistry:
         return (await self._header(mark.height)).hash == mark.hash
 
     def _undo(self) -> None:
-        """Forget what was read above the latest mark that is left; without any, everything."""
+        """Drop changes above the latest remaining mark; without any, drop everything."""
         if not self._marks:
             self._origin = None
             self._settled.clear()
@@ -218,7 +218,7 @@ class ChainRegistry:
             await self._read_range(head)
 
     async def _read_range(self, head: Header) -> None:
-        """Read the next range; a node that would answer for fewer blocks gets fewer the next time."""
+        """Read the next range; if the node accepts only fewer blocks, halve the next range."""
         first = self._marks[-1].height + 1 if self._marks else self._limits.from_height
         last = min(first + self._range_max - 1, head.height)
         try:
@@ -235,14 +235,14 @@ class ChainRegistry:
         self._note_good_range()
 
     def _note_good_range(self) -> None:
-        """A limit may have been a passing one: now and then more is asked for."""
+        """Grow the range after enough successes, as a limit may have been temporary."""
         self._good_ranges += 1
         if self._range_max < self._limits.range_max and self._good_ranges > RANGES_TO_GROW:
             self._range_max = min(2 * self._range_max, self._limits.range_max)
             self._good_ranges = 0
 
     async def _logs(self, first: int, last: int) -> tuple[Header, tuple[Log, ...]]:
-        """The events of a range and its last block, of the chain of which we have read what is before it."""
+        """Return the events of a range and its last block, checked to be on the chain of the latest mark."""
         base = self._marks[-1] if self._marks else self._origin
         assert base is not None, "reading begins somewhere"
         look = Call("eth_getBlockByNumber", (quantity(last), False))
@@ -273,7 +273,7 @@ class ChainRegistry:
         return end, logs
 
     async def _with_headers(self, start: Header, end: Header, logs: tuple[Log, ...]) -> tuple[Log, ...]:
-        """Answers that came one by one may be of several nodes: every header must follow the last and fit the logs."""
+        """Check answers of separate exchanges, maybe of several nodes: headers must be linked and fit the logs."""
         if end.height - start.height > self._limits.headers_max:
             raise _TooLarge("it takes no batches")
         between = await asyncio.gather(*map(self._header, range(start.height + 1, end.height)))
@@ -291,7 +291,7 @@ class ChainRegistry:
         return tuple(sorted((*logs, *(log for block in more for log in block)), key=_place))
 
     async def _logs_of_block(self, header: Header) -> tuple[Log, ...]:
-        """By hash there is one answer; a node that does not have the block says so."""
+        """Request by hash, which has only one answer; a node that lacks the block returns an error."""
         try:
             wanted = self._filter() | {"blockHash": data(header.hash)}
             told = await self._client.call("eth_getLogs", wanted, attempts_max=LOOK_ATTEMPTS_MAX)
@@ -319,10 +319,10 @@ class ChainRegistry:
     def _may_have_event(self, header: Header) -> bool:
         return is_in_bloom(header.bloom, NODE_CHANGED) and is_in_bloom(header.bloom, address_bytes(self._registry))
 
-    # What is known, renewed.
+    # Publishing.
 
     def _settle(self) -> None:
-        """Of the oldest marks, and of the changes up to the oldest that stays, nothing is undone any more."""
+        """Drop the oldest marks, and settle the changes up to the oldest remaining one, which are no longer undone."""
         while len(self._marks) > MARKS_MAX:
             self._marks.popleft()
         oldest = self._marks[0].height
@@ -331,7 +331,7 @@ class ChainRegistry:
         del self._changes[:count]
 
     def _publish(self) -> None:
-        """All at once, and as values that do not change any more: others may be in the middle of looking at them."""
+        """Publish all entries at once, as immutable values, since readers may be iterating over the old ones."""
         latest = dict(self._settled)
         _apply(latest, self._changes, self._limits.nodes_max)
         nodes = {name: node for name, node in latest.items() if node is not None}
@@ -344,12 +344,12 @@ class _TooLarge(Exception):
 
 
 def registration_of(node: RegisteredNode) -> Registration:
-    """What the transport wants to know of a node."""
+    """Return the part of an entry that the transport needs."""
     return Registration(node.endpoint, node.current_fingerprint, node.next_fingerprint or b"")
 
 
 def read_change(log: Log) -> Change:
-    """What an event of the Registry says; `ValueError` when it is none of its events."""
+    """Read an event of the Registry; `ValueError` for any other log."""
     if len(log.topics) != _TOPICS or log.topics[0] != NODE_CHANGED:
         raise ValueError("topics: not those of a NodeChanged")
     try:
@@ -359,7 +359,7 @@ def read_change(log: Log) -> Change:
     try:
         endpoint = written.decode()
     except UnicodeDecodeError:
-        # The contract checks names only. The owner of this one is to blame, and is left out.
+        # The contract checks names only. This owner wrote an invalid endpoint, and the node is left out.
         return Change(log.height, NodeName(name), None)
     owner = ContractAddress("0x" + log.topics[2][-20:].hex())
     node = RegisteredNode(owner, current, following if any(following) else None, endpoint, log)

@@ -1,8 +1,8 @@
-"""What stands behind coins that are made of a public token: which token it is, and what an account has of it.
+"""The public token behind coins that are made of one: its address, and an account's balance and allowance.
 
-The ledger contract says which ERC-20 it takes. The rest is asked of that one: what the account has, how much of it the
-contract may take, and what the contract has. It may be any contract: what it does not answer is not known, and the
-chain decides when coins are made or turned into it.
+The ledger contract names its ERC-20. The rest is requested from that token: the account's balance, the amount that the
+contract may take, and the contract's own balance. The token may be any contract: values that it does not return are
+unknown, and the chain decides when coins are made of it or turned into it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ALLOWANCE: Final = bytes.fromhex("dd62ed3e")  # allowance(address,address)
 
 
 async def reserve_of(client: RpcClient, contract: ContractAddress, account: ContractAddress) -> Reserve | None:
-    """As the latest block has it; nothing when the contract has no token. `Unavailable` when the chain cannot tell."""
+    """Return the reserve as of the latest block; None when the contract has no token. Else `Unavailable`."""
     try:
         answer = await client.call("eth_call", _question(contract, encode_call(_LEDGER, "erc20")), _LATEST)
     except RpcRefused as refused:
@@ -49,7 +49,7 @@ def _word(address: ContractAddress) -> bytes:
 
 
 def _number(answer: object) -> int | None:
-    """What was answered, if it is one word."""
+    """Return the answer if it is one word."""
     try:
         word = read_data(answer)
     except ValueError:

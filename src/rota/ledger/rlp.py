@@ -1,8 +1,8 @@
 """RLP, Ethereum's serialisation: an item is a byte string or a list of items.
 
-There is exactly one encoding of an item, and the decoder takes no other: a signature or a hash is over the
-encoding, so two readings or two spellings of one transaction would be a hole. Whatever is not canonical, too
-deep, too large or followed by more is a `ValueError` that names the flaw and where it is.
+There is exactly one encoding of an item, and the decoder takes no other: a signature or a hash covers the encoding, so
+two readings or two spellings of one transaction would be a vulnerability. Input that is not canonical, too deep, too
+large or followed by more is a `ValueError` that names the flaw and its position.
 
     byte below 80             itself
     string of n < 56 bytes    80+n, string
@@ -30,7 +30,7 @@ _LONG_LIST: Final = 0xF7
 
 
 def encode(item: Item) -> bytes:
-    """The one encoding of an item."""
+    """Return the one encoding of an item."""
     if isinstance(item, bytes):
         if len(item) == 1 and item[0] < _STRING:
             return item
@@ -40,13 +40,13 @@ def encode(item: Item) -> bytes:
 
 
 def encode_unsigned(number: int) -> bytes:
-    """A number as the string that stands for it: big-endian, no leading zero, empty for 0."""
+    """Return a number as a string: big-endian, no leading zero, empty for 0."""
     assert number >= 0, f"RLP has no negative numbers such as {number}"
     return number.to_bytes((number.bit_length() + 7) // 8, "big")
 
 
 def decode(encoded: bytes, *, depth_max: int = DEPTH_MAX, size_bytes_max: int = SIZE_BYTES_MAX) -> Decoded:
-    """The item that `encoded` is; a `ValueError` names the flaw if it is not exactly one canonical item."""
+    """Decode an item; a `ValueError` names the flaw unless `encoded` is exactly one canonical item."""
     if len(encoded) > size_bytes_max:
         raise ValueError(f"RLP: {len(encoded)} bytes, at most {size_bytes_max} are read")
     if not encoded:
@@ -58,7 +58,7 @@ def decode(encoded: bytes, *, depth_max: int = DEPTH_MAX, size_bytes_max: int = 
 
 
 def decode_unsigned(item: Decoded, name: str, bits_max: int = 256) -> int:
-    """The number that a decoded item stands for; `name` is what an error calls it."""
+    """Return the number that a decoded item encodes; `name` is used in errors."""
     if not isinstance(item, bytes):
         raise ValueError(f"{name} is a list where a number is expected")
     if item[:1] == b"\0":
@@ -76,7 +76,7 @@ def _head(length: int, base: int) -> bytes:
 
 
 def _decode_at(encoded: bytes, at: int, limit: int, depth_left: int) -> tuple[Decoded, int]:
-    """The item that begins at `at` and the place behind it; nothing at or behind `limit` is read."""
+    """Return the item that begins at `at` and the position after it; nothing from `limit` on is read."""
     first = encoded[at]
     if first < _STRING:
         return encoded[at : at + 1], at + 1
@@ -96,7 +96,7 @@ def _decode_at(encoded: bytes, at: int, limit: int, depth_left: int) -> tuple[De
 
 
 def _extent(encoded: bytes, at: int, limit: int, first: int, short: int, long: int) -> tuple[int, int]:
-    """Where the content of the string or list with its head at `at` begins and ends."""
+    """Return where the content of the string or list with its head at `at` begins and ends."""
     if first <= long:
         start, length = at + 1, first - short
     else:

@@ -1,6 +1,6 @@
-"""The roots that ledgers take: of their coins the latest ones, and of registered owners all that ever were.
+"""The roots that ledgers accept: of their coins the latest ones, and of registered owners all that ever were.
 
-None counts that a reorganisation has taken back. The registered owners themselves are read here too.
+Roots that a reorganisation has taken back do not count. The registered owners themselves are read here too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KYC: Final = "NullifiedKyc"
 
 
 async def are_taken(client: RpcClient, contract: ContractAddress, roots: Roots) -> bool:
-    """As the latest block has it. What shows no root, or zero, needs none. `Unavailable` when the chain cannot tell."""
+    """Return whether the latest block accepts these roots; missing or zero ones need no check. Else `Unavailable`."""
     asked = ((_NULLIFIED, "isRecent", roots.commitments), (_KYC, "isIdentitiesRoot", roots.roster))
     for ledger, function, root in asked:
         number = int.from_bytes(root, "big")
@@ -31,7 +31,7 @@ async def are_taken(client: RpcClient, contract: ContractAddress, roots: Roots) 
 
 
 async def read_roster(client: RpcClient, contract: ContractAddress, first: int) -> RosterPage:
-    """The registered owners behind the first ones, as the latest block has them. `Unavailable` without an answer."""
+    """Return the registered owners after the first ones, as of the latest block. `Unavailable` without an answer."""
     try:
         call = {"to": contract, "data": data(encode_call(_KYC, "identities", first))}
         answer = await client.call("eth_call", call, "latest")

@@ -1,4 +1,4 @@
-"""Where the chain stands, asked beside the index."""
+"""Reads the chain's height, independently of the index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ATTEMPTS_MAX: Final = 3
 
 
 async def latest_height(client: RpcClient) -> int:
-    """Where the chain stands. `Unavailable` when it does not say."""
+    """Return the number of the latest block. `Unavailable` when the chain does not answer."""
     try:
         return read_quantity(await client.call("eth_blockNumber", attempts_max=ATTEMPTS_MAX))
     except (RpcRefused, ValueError) as error:

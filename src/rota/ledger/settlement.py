@@ -1,4 +1,4 @@
-"""Prepared transitions as they go to the chain: alone by their committer, or several by the settlement contract."""
+"""Prepared transitions as they are committed: alone by their committer, or several by the settlement contract."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NO_CONDITION: Final = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """What commits one prepared transition: its ledger, its core, and the round that it is in, with the signatures.
+    """The data that commits one prepared transition: its ledger, its core, its round and the signatures.
 
-    The other transitions of the round are left out, as bare leaves. `committer` is who alone may bring it, and nothing
-    when anybody may; `condition` is what has to be passed with it.
+    The other transitions of the round are bare leaves. `committer` is the only account that may commit it, None if any
+    may; `condition` must be passed with it.
     """
 
     ledger: ContractAddress
@@ -40,7 +40,7 @@ class Leg:
 
 
 def makers_of(prepared: PreparedTransaction) -> tuple[Leaf, ...]:
-    """The leaves that made what a prepared transition names."""
+    """Return the leaves that made the states that a prepared transition names."""
     return tuple(dict.fromkeys(state.leaf for state in shown_states(prepared.transition)))
 
 
@@ -51,7 +51,7 @@ def leg_of(
     chain_id: int,
     makers: Sequence[Transition] = (),
 ) -> Leg:
-    """A prepared transition, written down for its committer. One that is proved names what `makers` made."""
+    """Return a prepared transition in the form for its committer. A proved one names the outputs of `makers`."""
     transition, preparation = prepared.transition, prepared.transition.preparation
     entries: tuple[Entry, ...] = tuple(transition if leaf == transition.leaf else leaf for leaf in prepared.leaves)
     return Leg(
@@ -77,6 +77,6 @@ def _auth_of(
 
 
 def settle_call(legs: Sequence[Leg]) -> bytes:
-    """The call of the settlement contract that commits all of them, or nothing; in the order that was bound."""
+    """Return the settlement contract's call that commits all legs or none; in the order that was bound."""
     written = [(leg.ledger, [leg.core], leg.payload, leg.auth) for leg in legs]
     return encode_call("Settlement", "settle", written)

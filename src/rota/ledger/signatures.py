@@ -1,7 +1,7 @@
 """Functions and events of any contract by their signatures: `advance(address)`, `Advanced(uint256 indexed, address)`.
 
-For contracts whose ABI we do not have: whoever names a function or an event writes its types down. Structures are
-written as tuples. A `ValueError` names what cannot be read.
+For contracts without a known ABI: a caller that names a function or an event writes its types. Structures are written
+as tuples. A `ValueError` names the unreadable part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SELECTOR_BYTES: Final = 4
 INDEXED: Final = "indexed"
 
 _SIGNATURE: Final = re.compile(r"([A-Za-z_$][A-Za-z0-9_$]*)\((.*)\)")
-# Of an indexed argument of such a type the log has only a hash.
+# For an indexed argument of such a type the log has only a hash.
 _HASHED: Final = re.compile(r"string|bytes|.*[\])]")
 
 
@@ -39,13 +39,13 @@ class Signature:
 
     @property
     def hash(self) -> bytes:
-        """Of an event its first topic; a function's selector is the beginning of it."""
+        """The first topic of an event; a function's selector is its beginning."""
         return keccak(f"{self.name}({','.join(self.types)})".encode())
 
 
 @lru_cache(maxsize=SIGNATURES_KEPT)
 def read_signature(text: str) -> Signature:
-    """What a signature says."""
+    """Parse a signature. `ValueError` when it is malformed."""
     found = _SIGNATURE.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"signature: must be a name and types, such as advance(address), not {text!r}")
@@ -58,7 +58,7 @@ def read_signature(text: str) -> Signature:
 
 
 def encode_signed_call(signature: str, arguments: tuple[object, ...]) -> bytes:
-    """The call data of a function."""
+    """Return the call data of a function. `ValueError` when the arguments do not fit."""
     found = read_signature(signature)
     try:
         return found.hash[:SELECTOR_BYTES] + abi_encode(found.types, arguments)
@@ -67,7 +67,7 @@ def encode_signed_call(signature: str, arguments: tuple[object, ...]) -> bytes:
 
 
 def decode_values(types: tuple[str, ...], answer: bytes) -> tuple[Any, ...]:
-    """What a function answered."""
+    """Decode a function's answer. `ValueError` when it does not fit the types."""
     try:
         return tuple(abi_decode(types, answer))
     except Undecodable as error:
@@ -75,9 +75,9 @@ def decode_values(types: tuple[str, ...], answer: bytes) -> tuple[Any, ...]:
 
 
 def decode_log(signature: str, log: Log) -> tuple[Any, ...] | None:
-    """The arguments of an event in their order; nothing when the log is of another one.
+    """Return the arguments of an event in their order; None when the log is of another one.
 
-    Of an indexed argument that a log holds the hash of, the hash is given.
+    For an indexed argument of which the log has only a hash, the hash is returned.
     """
     found = read_signature(signature)
     if not log.topics or log.topics[0] != found.hash or len(log.topics) != 1 + sum(found.is_indexed):
@@ -102,7 +102,7 @@ def _topic_value(kind: str, topic: bytes) -> object:
 
 
 def _parts(text: str) -> list[str]:
-    """Between the commas that stand in no tuple."""
+    """Split at the commas outside of tuples."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "(") - (character == ")")

@@ -1,11 +1,11 @@
-"""Makes rounds into base-ledger transactions and sends them, as the core's submitter orders.
+"""Turns rounds into base-ledger transactions and sends them, as the core's submitter orders.
 
-Signing needs no chain: the round is encoded, its gas limit is worked out from its contents and never estimated, and
-the signer signs. The same order makes the same transaction, so that an order that is given twice does no harm.
-Sending it again does none either: a node that has it says so, and that is as good as taking it.
+Signing needs no chain: the round is encoded, its gas limit is computed from its contents and never estimated, and the
+signer signs. The same order makes the same transaction, so a repeated order is harmless. Sending it again is harmless
+too: a node that has it answers so, which counts as accepted.
 
-A transaction that no node takes is told with the node's own words, for an operator; what the core has to know of them
-is in `objections`. What the world did not answer at all is not told: the core sends again.
+For a transaction that no node accepts, the node's own text is reported to operators; `objections` extracts what the
+core needs. If there is no answer at all, nothing is reported: the core sends again.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from rota.machine.effects import DispatchRound
 from rota.model.types import ContractAddress, Leaf, Transition, address_bytes
 from rota.ports import Contracts, Policy, Signer, Unavailable
 
-# The name of an account's key.
+# Returns the name of an account's key.
 KeyOf = Callable[[ContractAddress], str]
 FindMakers = Callable[[ContractAddress, Sequence[Leaf]], Awaitable[Sequence[Transition]]]
 
 
 async def nobody_makes(_contract: ContractAddress, _leaves: Sequence[Leaf]) -> Sequence[Transition]:
-    """Of a node all of whose contracts have endorsers."""
+    """For a node all of whose contracts have endorsers."""
     return ()
 
 
@@ -57,7 +57,7 @@ class Commit:
 
 
 class Submission:
-    """The hands of one node on one chain. `find_makers` has the transitions that made what others spend."""
+    """Signs and sends for one node on one chain. `find_makers` returns the transitions that made spent states."""
 
     def __init__(
         self,
@@ -78,9 +78,9 @@ class Submission:
         self._find_makers: Final = find_makers
 
     async def see_account(self, account: ContractAddress) -> AccountSeen:
-        """By the chain's word, with what waits in its pool; a node that has no pending block tells of the latest.
+        """Return the account's next nonce, its pool included; without a pending block, that of the latest block.
 
-        `ValueError` when the node cannot tell, or is of another chain.
+        `ValueError` when the node cannot answer, or is of another chain.
         """
         address = self._signer.address_of(self._key_of(account))
         together = await self._client.call_together(
@@ -100,7 +100,7 @@ class Submission:
         return AccountSeen(max(read_quantity(count) for count in told), account, address, is_free)
 
     async def sign(self, order: SignDispatch) -> DispatchSigned | DispatchNotSigned:
-        """The transaction of a round, signed; or why it could not be."""
+        """Return the signed transaction of a round; or why it could not be signed."""
         policy = self._contracts.policy_of(order.round.contract)
         if policy is None:
             return _unsigned(order, f"contract: {order.round.contract} is not known here")
@@ -128,7 +128,7 @@ class Submission:
         return DispatchSigned(order.nonce, order.fees, signed.raw, signed.hash, order.round.digest, order.account)
 
     def note(self, order: SubmitTransaction) -> None:
-        """From now on blocks are searched for this nonce."""
+        """Search blocks for this nonce from now on."""
         dispatch = order.dispatch
         transaction = decode(dispatch.transaction).transaction
         assert transaction.to is not None, "what we send is a call"
@@ -136,7 +136,7 @@ class Submission:
         self._own.note(ContractAddress(dispatch.signer), dispatch.nonce, to, transaction.data, dispatch.account)
 
     async def send(self, order: SubmitTransaction) -> TransactionSent | TransactionRefused:
-        """Send it, or be told that the node has it already."""
+        """Send it; a node that has it already counts as success."""
         nonce, account = order.dispatch.nonce, order.dispatch.account
         try:
             await self._client.call("eth_sendRawTransaction", data(order.dispatch.transaction))
@@ -148,13 +148,13 @@ class Submission:
 
 
 def makers_in(order: DispatchRound) -> tuple[Leaf, ...]:
-    """The leaves that made what the proofs of a round name and it does not make itself."""
+    """Return the leaves that made the states that the proofs of a round name, apart from its own leaves."""
     named = (state.leaf for transition in order.transitions for state in shown_states(transition))
     return tuple(leaf for leaf in dict.fromkeys(named) if leaf not in order.leaves)
 
 
 def commit_of(order: DispatchRound, policy: Policy, makers: Sequence[Transition] = ()) -> Commit | str:
-    """The call that commits a round; or why there is none. Transitions that are proved name what `makers` made."""
+    """Return the call that commits a round; or why there is none. Proved transitions name the outputs of `makers`."""
     given = {transition.leaf: transition for transition in order.transitions}
     entries: tuple[Entry, ...] = tuple(given.get(leaf, leaf) for leaf in order.leaves)
     if policy.threshold == 0:

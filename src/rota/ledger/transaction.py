@@ -1,19 +1,19 @@
-"""Transactions of an Ethereum chain: what is signed, what is sent, and who sent it.
+"""Transactions of an Ethereum chain: their signed form, their sent form, and their sender.
 
-Three kinds are in use. *Legacy* ones name one gas price; since EIP-155 their signature binds the chain too,
-before it did not. *Access list* ones (EIP-2930, type 1) add the places that they will touch. *Dynamic fee*
-ones (EIP-1559, type 2) name the most that they pay for gas and the most of it that goes to the block's maker.
+Three kinds are in use. *Legacy* ones name one gas price; since EIP-155 their signature binds the chain too, before it
+did not. *Access list* ones (EIP-2930, type 1) add the places that they will touch. *Dynamic fee* ones (EIP-1559, type
+2) name the most that they pay for gas and the most of it that goes to the block's maker.
 
     legacy        rlp(nonce, price, gas, to, value, data, v, r, s)      v = 35 + 2 * chain + parity, or 27 + parity
     access list   01 rlp(chain, nonce, price, gas, to, value, data, access list, parity, r, s)
     dynamic fee   02 rlp(chain, nonce, tip, fee, gas, to, value, data, access list, parity, r, s)
 
-What is signed is the hash of the same without the last three fields (EIP-155: with chain, 0, 0 in their
-place). The hash of what is sent is the transaction's id. What others sent is decoded strictly: `ValueError`
-names the field that is wrong.
+The sender signs the hash of the same without the last three fields (EIP-155: with chain, 0, 0 in their place). The hash
+of the sent form is the transaction's id. Transactions of others are decoded strictly: `ValueError` names the wrong
+field.
 
-This module knows no curve: a signature comes as bytes from whoever holds the key, and the function that tells
-who signed is given.
+This module has no elliptic curve: signatures come as bytes from the holder of the key, and the caller passes the
+function that recovers the signer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Recover: TypeAlias = Callable[[bytes, bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class AccessEntry:
-    """An account, and slots of it, that a transaction says it will touch."""
+    """An account, and slots of it, that a transaction declares it will touch."""
 
     address: bytes
     slots: tuple[bytes, ...] = ()
@@ -54,7 +54,7 @@ class AccessEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyTransaction:
-    """A transaction of the first kind; without a chain id its signature is good on every chain."""
+    """A transaction of the first kind; without a chain id its signature is valid on every chain."""
 
     nonce: int
     gas_price: int
@@ -99,7 +99,7 @@ Transaction: TypeAlias = LegacyTransaction | AccessListTransaction | DynamicFeeT
 
 @dataclass(frozen=True, slots=True)
 class SignedTransaction:
-    """A transaction with its signature; `raw` is what is sent and `hash` its id."""
+    """A transaction with its signature; `raw` is the sent form and `hash` its id."""
 
     transaction: Transaction
     parity: int
@@ -110,16 +110,16 @@ class SignedTransaction:
 
     @property
     def signature(self) -> bytes:
-        """The 65 bytes from which the sender is told."""
+        """The 65 bytes from which the sender is recovered."""
         return self.r.to_bytes(32, "big") + self.s.to_bytes(32, "big") + bytes([self.parity])
 
     def sender(self, recover: Recover) -> bytes:
-        """The address that signed; `ValueError` when the signature is no good."""
+        """Return the address that signed; `ValueError` when the signature is invalid."""
         return recover(signing_hash(self.transaction), self.signature)
 
 
 def signing_hash(transaction: Transaction) -> bytes:
-    """What the sender signs."""
+    """Return the hash that the sender signs."""
     fields = _fields(transaction)
     if isinstance(transaction, LegacyTransaction):
         if transaction.chain_id is not None:
@@ -129,7 +129,7 @@ def signing_hash(transaction: Transaction) -> bytes:
 
 
 def with_signature(transaction: Transaction, signature: bytes) -> SignedTransaction:
-    """The transaction as it is sent, with the 65-byte signature of its signing hash."""
+    """Return the transaction in its sent form, with the 65-byte signature of its signing hash."""
     assert len(signature) == SIGNATURE_BYTES, f"a signature is {SIGNATURE_BYTES} bytes, not {len(signature)}"
     r, s, parity = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big"), signature[64]
     assert parity in (0, 1), f"a signature ends in its parity, 0 or 1, not {parity}"
@@ -138,7 +138,7 @@ def with_signature(transaction: Transaction, signature: bytes) -> SignedTransact
 
 
 def type_of(transaction: Transaction) -> int:
-    """The type of EIP-2718; 0 for legacy ones, which do not write it down."""
+    """Return the type of EIP-2718; 0 for legacy ones, which do not encode it."""
     match transaction:
         case LegacyTransaction():
             return 0
@@ -149,7 +149,7 @@ def type_of(transaction: Transaction) -> int:
 
 
 def decode(raw: bytes) -> SignedTransaction:
-    """The transaction that these bytes are; a `ValueError` names the field that is wrong."""
+    """Decode a transaction; a `ValueError` names the wrong field."""
     if not raw:
         raise ValueError("a transaction is not empty")
     if len(raw) > RAW_BYTES_MAX:
@@ -164,12 +164,12 @@ def decode(raw: bytes) -> SignedTransaction:
 
 
 def created_address(sender: bytes, nonce: int) -> bytes:
-    """Where the contract lands that `sender` creates with the transaction of this nonce."""
+    """Return the address of the contract that `sender` creates with the transaction of this nonce."""
     return keccak(rlp.encode([sender, rlp.encode_unsigned(nonce)]))[-ADDRESS_BYTES:]
 
 
 def _fields(transaction: Transaction) -> list[rlp.Item]:
-    """What is signed, field by field, less what EIP-155 adds."""
+    """Return the signed fields, without those that EIP-155 adds."""
     number = rlp.encode_unsigned
     prices: tuple[int, ...]
     rest: list[rlp.Item] = [

@@ -1,8 +1,8 @@
-"""How JSON-RPC reaches a node: over HTTP, one POST an exchange, or over one WebSocket that carries them all.
+"""Transports of JSON-RPC: over HTTP, one POST an exchange, or over one WebSocket that carries them all.
 
-An exchange is a body with one request or a batch of them, and the answers to it by their ids. What comes back is
-the world's: whatever it is, the result is answers or an `ExchangeFailed` that says what kind of failure it was, so
-that the client knows whether to wait, to ask for less, or to tell an operator that this is no Ethereum node.
+An exchange is a body with one request or a batch of them, and the answers to it by their ids. The node may answer
+anything: the result is answers or an `ExchangeFailed` with the kind of failure, so that the client knows whether to
+wait, to request less, or to report to an operator that this is no Ethereum node.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OVERLOADED: Final = frozenset({408, 425, _TOO_MANY_REQUESTS, 500, 502, 503, 504
 
 @dataclass(frozen=True, slots=True)
 class RpcFailure:
-    """A node's own answer that it will not do what it was asked."""
+    """A node's error in answer to a request."""
 
     code: int
     message: str
@@ -45,7 +45,7 @@ Notify: TypeAlias = Callable[[object], None]
 
 
 class FailureKind(Enum):
-    """What went wrong with an exchange."""
+    """The kind of a failed exchange."""
 
     UNREACHABLE = "cannot be reached"
     DROPPED = "dropped the connection"
@@ -58,7 +58,7 @@ class FailureKind(Enum):
 
 
 class ExchangeFailed(Exception):
-    """An exchange brought no answers. `retry_after_ms` is the node's own wish, if it had one."""
+    """An exchange brought no answers. `retry_after_ms` is the delay that the node asked for, or 0."""
 
     def __init__(self, kind: FailureKind, detail: str, retry_after_ms: int = 0) -> None:
         super().__init__(f"{kind.value}: {detail}" if detail else kind.value)
@@ -79,12 +79,12 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Carry no more."""
+        """Stop carrying exchanges."""
         ...
 
 
 class HttpTransport:
-    """A POST for every exchange, on connections that are kept."""
+    """A POST for every exchange, on kept-alive connections."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession, timeout_ms: int, answer_bytes_max: int) -> None:
         self._url: Final = url
@@ -93,7 +93,7 @@ class HttpTransport:
         self._answer_bytes_max: Final = answer_bytes_max
 
     async def exchange(self, body: bytes, ids: Collection[int]) -> Answers:
-        """One POST. An answer that is JSON-RPC is taken whatever its HTTP status, but for a plea to slow down."""
+        """Make one POST. A JSON-RPC answer is accepted whatever its HTTP status, except 429."""
         try:
             async with self._session.post(
                 self._url, data=body, headers={"Content-Type": "application/json"}, timeout=self._timeout
@@ -113,7 +113,7 @@ class HttpTransport:
             raise ExchangeFailed(FailureKind.DROPPED, _shown(error)) from error
 
     async def close(self) -> None:
-        """Nothing is open but what the session keeps."""
+        """Do nothing: the session holds all connections."""
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         content = bytearray()
@@ -125,11 +125,11 @@ class HttpTransport:
 
 
 class WebSocketTransport:
-    """One connection, made when it is first needed and made anew after it was lost.
+    """One connection, made when it is first needed and made again after it was lost.
 
-    Exchanges are on their way together and answered in any order. When one is not answered in time the whole
-    connection is given up, since nothing tells a slow node from a dead one. An answer that is too long ends the
-    connection too. Then exchanges are repeated one at a time, so that the long answer is known for its own exchange's.
+    Exchanges are in progress together and answered in any order. When one is not answered in time the whole
+    connection is closed, since a slow node cannot be distinguished from a dead one. An answer that is too long ends
+    the connection too. Then exchanges are repeated one at a time, to find the one with the long answer.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class WebSocketTransport:
         self._farewells: Final[set[asyncio.Task[None]]] = set()
 
     async def exchange(self, body: bytes, ids: Collection[int]) -> Answers:
-        """One frame out; its answers come when they come."""
+        """Send one frame; wait for its answers, which may come in any order."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 if not self._is_one_too_long:
@@ -192,7 +192,7 @@ class WebSocketTransport:
                 self._is_one_too_long = False
 
     async def close(self) -> None:
-        """Say goodbye and read no more."""
+        """Close the connection and stop reading."""
         self._give_up(ExchangeFailed(FailureKind.DROPPED, "it was closed by us"))
         await asyncio.gather(*self._farewells, return_exceptions=True)
         if self._reader is not None:
@@ -233,7 +233,7 @@ class WebSocketTransport:
             self._give_up(ExchangeFailed(FailureKind.DROPPED, detail))
 
     def _too_long(self) -> ExchangeFailed:
-        """The failure of the exchanges that wait: of a single one it is its own; several are repeated one by one."""
+        """Return the failure of the waiting exchanges: final for a single one; several are repeated one by one."""
         self._is_one_too_long = len(set(map(id, self._waiting.values()))) > 1
         detail = f"its answer has more than {self._answer_bytes_max} bytes"
         kind = _OneOfSeveral if self._is_one_too_long else ExchangeFailed
@@ -258,7 +258,7 @@ class WebSocketTransport:
             waiting.answers.set_exception(failure)
 
     def _asked_by(self, message: object) -> _Waiting | None:
-        """Whose answer this is; a refusal that names no request is taken to be for what waits longest."""
+        """Return the exchange of this answer; a refusal without an id is assigned to the one that waits longest."""
         for answer in message if isinstance(message, list) else [message]:
             if isinstance(answer, dict) and isinstance(answer.get("id"), int) and answer["id"] in self._waiting:
                 return self._waiting[answer["id"]]
@@ -267,7 +267,7 @@ class WebSocketTransport:
         return next((waiting for waiting in self._waiting.values() if not waiting.answers.done()), None)
 
     def _give_up(self, failure: ExchangeFailed) -> None:
-        """Everybody who waits is told, and the next exchange makes a new connection."""
+        """Fail all waiting exchanges; the next exchange makes a new connection."""
         socket, self._socket = self._socket, None
         for waiting in tuple(self._waiting.values()):
             if not waiting.answers.done():
@@ -286,14 +286,14 @@ async def _close(socket: aiohttp.ClientWebSocketResponse) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """An exchange on its way."""
+    """An exchange in progress."""
 
     ids: frozenset[int]
     answers: asyncio.Future[Answers]
 
 
 def read_answers(content: bytes, ids: Collection[int]) -> Answers:
-    """The answers in a body, by id; `ExchangeFailed` when it is anything else."""
+    """Return the answers in a body, by id; `ExchangeFailed` when it has none."""
     try:
         message = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -337,13 +337,13 @@ def _result_of(answer: dict[str, object]) -> object | RpcFailure:
 
 
 def _require_willing(response: aiohttp.ClientResponse) -> None:
-    """A plea to slow down counts, whatever its body says."""
+    """Raise the failure for a 429, whatever its body is."""
     if response.status == _TOO_MANY_REQUESTS:
         raise ExchangeFailed(FailureKind.OVERLOADED, _status(response), _retry_after_ms(response))
 
 
 def _require_good(response: aiohttp.ClientResponse) -> None:
-    """The body is not JSON-RPC: the status says what it is instead."""
+    """Raise the failure for an error status, where the body is not JSON-RPC."""
     if response.status == _TOO_LARGE:
         raise ExchangeFailed(FailureKind.TOO_LARGE, _status(response))
     if response.status in _OVERLOADED:
@@ -357,7 +357,7 @@ def _status(response: aiohttp.ClientResponse) -> str:
 
 
 def _retry_after_ms(response: aiohttp.ClientResponse) -> int:
-    """The wish of `Retry-After`, in seconds or as a date; 0 when there is none that can be read."""
+    """Return the delay of `Retry-After`, in seconds or as a date; 0 when missing or unreadable."""
     wish = response.headers.get("Retry-After", "")
     if wish.isdecimal():
         return int(wish) * 1_000
@@ -368,7 +368,7 @@ def _retry_after_ms(response: aiohttp.ClientResponse) -> int:
 
 
 def _shown(error: BaseException) -> str:
-    """What an operator can use of an error of the libraries below; none tells the address, which may be a secret."""
+    """Return a library's error for operators, without the address, which may be a secret."""
     if isinstance(error, aiohttp.ClientConnectorError):
         text = error.os_error.strerror or str(error.os_error)
     elif isinstance(error, aiohttp.InvalidURL):

@@ -1,11 +1,11 @@
-"""BN254 as far as proofs need it: points, their sums with factors, pairings, and transforms over its scalars.
+"""BN254 as far as proofs need it: points, sums of multiples of them, pairings, and transforms over its scalars.
 
-The arithmetic is that of arkworks, by way of `zksnake._algebra` (decision 130), which comes with the extra `zeto` and
-is imported when it is first used. Whoever may be without it asks `require_curve` first: that error names the extra.
+The arithmetic is that of arkworks, through `zksnake._algebra` (decision 130), which comes with the extra `zeto` and is
+imported when it is first used. Callers that may run without it call `require_curve` first, whose error names the extra.
 
-Points are written as the numbers of x and y, 32 bytes each, the lowest byte first; all zeros is the point at infinity.
-A reader checks that each is on its curve. That is the whole of the first group; whether a point of the
-second curve is in the second group is known by the hash of what it is read from (`key_files`).
+Points are written as the numbers of x and y, 32 bytes each, little-endian; all zeros is the point at infinity. A reader
+checks that each is on its curve. That suffices for the first group; that a point of the second curve is in the second
+group follows from the hash of the file it is read from (`key_files`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rota.prover.library_memory import COORDINATE_BYTES, FIELD_MODULUS, maker_of
 G1_BYTES: Final = 2 * COORDINATE_BYTES
 G2_BYTES: Final = 4 * COORDINATE_BYTES
 
-# Points of the library, which has no types of its own: of the first group, of the second, and of what pairings give.
+# Points of the library, which has no types: of the first group and of the second.
 G1: TypeAlias = Any
 G2: TypeAlias = Any
 
@@ -35,7 +35,7 @@ class CurveMissing(RuntimeError):
 
 
 def require_curve() -> None:
-    """`CurveMissing` unless proofs can be made here. Nothing is loaded yet."""
+    """Raise `CurveMissing` unless proofs can be made here; loads nothing."""
     if importlib.util.find_spec("zksnake") is None:
         raise CurveMissing(f"zero-knowledge proofs need the extra `zeto`: {extras.command('zeto')}")
 
@@ -55,7 +55,7 @@ def _transforms() -> Any:  # noqa: ANN401 - the library has no types
 
 
 def multiples_of_first(factors: Sequence[int]) -> list[G1]:
-    """The generator of the first group, times each of these."""
+    """Return the generator of the first group, times each of these."""
     curve = _curve()
     return list(curve.batch_multi_scalar_g1([curve.g1()] * len(factors), list(factors)))
 
@@ -66,7 +66,7 @@ def multiples_of_second(factors: Sequence[int]) -> list[G2]:
 
 
 def sum_in_first(points: Sequence[G1], factors: Sequence[int]) -> G1:
-    """The sum of all points times their factors. What is multiplied by zero is left out: passing it on costs more."""
+    """Return the sum of all points times their factors. Zero factors are left out, as passing them on costs more."""
     pairs = [pair for pair in zip(points, factors, strict=True) if pair[1]]
     return _curve().multiscalar_mul_g1([point for point, _ in pairs], [factor for _, factor in pairs])
 
@@ -77,7 +77,7 @@ def sum_in_second(points: Sequence[G2], factors: Sequence[int]) -> G2:
 
 
 def are_pairings_equal(left: tuple[G1, G2], right: Sequence[tuple[G1, G2]]) -> bool:
-    """Whether one pairing is the product of others."""
+    """Return whether one pairing is the product of others."""
     curve = _curve()
     product = curve.multi_pairing([first for first, _ in right], [second for _, second in right])
     return bool(curve.pairing(*left) == product)
@@ -89,7 +89,7 @@ def write_points(points: Sequence[G1] | Sequence[G2]) -> bytes:
 
 
 def read_first(content: bytes) -> Iterator[G1]:
-    """The points of the first group that are written here. A `ValueError` when one of them is none."""
+    """Yield the points of the first group in these bytes. `ValueError` when one is invalid."""
     make, infinity = _maker_of_first(), _curve().g1() * 0
     for start, (x, y) in _numbers(content, 2):
         if not x and not y:
@@ -101,7 +101,7 @@ def read_first(content: bytes) -> Iterator[G1]:
 
 
 def read_second(content: bytes) -> Iterator[G2]:
-    """Points of the second curve: y^2 = x^3 + 3 / (9 + u), with u^2 = -1."""
+    """Yield the points of the second curve, y^2 = x^3 + 3 / (9 + u), with u^2 = -1. `ValueError` as above."""
     make, infinity = _maker_of_second(), _curve().g2() * 0
     for start, numbers in _numbers(content, 4):
         x0, x1, y0, y1 = numbers
@@ -131,7 +131,7 @@ def _numbers(content: bytes, count: int) -> Iterator[tuple[int, list[int]]]:
 
 @cache
 def _maker_of_first() -> Callable[[Sequence[int]], G1]:
-    """If its memory is unknown, the library constructs each point, and checks it again, which takes longer."""
+    """Return the fast maker, or else the library's constructor, which checks each point again and takes longer."""
     return maker_of(_curve().g1()) or (lambda numbers: _curve().PointG1(*numbers))
 
 
@@ -141,22 +141,22 @@ def _maker_of_second() -> Callable[[Sequence[int]], G2]:
 
 
 def transform(coefficients: Sequence[int], size: int) -> list[int]:
-    """The values of a polynomial at all `size` roots of unity."""
+    """Return the values of a polynomial at all `size` roots of unity."""
     return list(_transforms().fft(list(coefficients), size))
 
 
 def transform_back(values: Sequence[int], size: int) -> list[int]:
-    """The coefficients of the polynomial that has these values at the roots of unity."""
+    """Return the coefficients of the polynomial that has these values at the roots of unity."""
     return list(_transforms().ifft(list(values), size))
 
 
 def root_of_unity(size: int) -> int:
-    """The first of the roots that `transform` goes through, after one."""
+    """Return the first of the roots that `transform` goes through, after one."""
     return pow(_GENERATOR, (ORDER - 1) // size, ORDER)
 
 
 def values_of_lagrange(size: int, point: int) -> list[int]:
-    """The values at a point of the polynomials that are one at one root of unity and zero at the others."""
+    """Return the values at a point of the polynomials that are one at one root of unity and zero at the others."""
     root = root_of_unity(size)
     scale = (pow(point, size, ORDER) - 1) * inverse(size) % ORDER
     values, power = [], 1

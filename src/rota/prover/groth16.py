@@ -1,14 +1,14 @@
 """Groth16: a set-up for a circuit, proofs of it, and their verification (Jens Groth, 2016).
 
-A set-up draws five secrets and gives two keys, one to prove with and one to verify with. Whoever knows the secrets can
-prove what is not true, so they exist in the memory of `set_up` alone, for as long as it runs.
+A set-up draws five secrets and gives two keys, one to prove with and one to verify with. A party that knows the secrets
+can prove false statements, so they exist only in the memory of `set_up`, while it runs.
 
 A circuit of n constraints a * b = c becomes polynomials over a domain of roots of unity, one root for each constraint:
 A, B and C have the three sides as their values there, so that A * B - C is a multiple of Z, which is zero in the
-domain. A proof shows the quotient H at a point that nobody knows.
+domain. A proof shows the quotient H at a point that no party knows.
 
-Behind the constraints each public input has a row of its own, x * 0 = 0, as has the one wire. So their polynomials do
-not depend on one another, whatever the circuit does with them, and no proof for some public inputs is one for others.
+After the constraints each public input has a row of its own, x * 0 = 0, and so has the one wire. So their polynomials
+are linearly independent, whatever the circuit does with them, and no proof for some public inputs is one for others.
 
 A proof has A in the first group, B in the second and C in the first, each of them blinded: two proofs of one statement
 have nothing in common.
@@ -43,7 +43,7 @@ PROOF_BYTES: Final = 8 * WORD_BYTES
 
 
 class Unprovable(Exception):
-    """The statement is not true: the rules that it breaks."""
+    """The statement is false; names the rules that it breaks."""
 
     def __init__(self, broken: Sequence[str]) -> None:
         super().__init__(tuple(broken))
@@ -55,7 +55,7 @@ class Unprovable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class VerifyingKey:
-    """What proofs of one circuit are verified with; `inputs` has a point for the one wire and for each public input."""
+    """The key that verifies proofs of one circuit; `inputs` has a point for the one wire and for each public input."""
 
     alpha: G1
     beta: G2
@@ -66,10 +66,10 @@ class VerifyingKey:
 
 @dataclass(frozen=True, slots=True)
 class ProvingKey:
-    """What proofs of one circuit are made with.
+    """The key that makes proofs of one circuit.
 
-    Wires that do not occur on a side have no point there; `left_wires` and `right_wires` say which do. `rest` has a
-    point for each wire that is not public, `quotient` one for each coefficient of H.
+    Wires that do not occur on a side have no point there; `left_wires` and `right_wires` list those that do. `rest` has
+    a point for each wire that is not public, `quotient` one for each coefficient of H.
     """
 
     verifying: VerifyingKey
@@ -87,20 +87,20 @@ class ProvingKey:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Its three points."""
+    """The three points of a proof."""
 
     a: G1
     b: G2
     c: G1
 
     def to_bytes(self) -> bytes:
-        """As the chain's precompiles take them: in the second group the imaginary part comes first (EIP-197)."""
+        """Encode it for the chain's precompiles: in the second group the imaginary part comes first (EIP-197)."""
         numbers = (self.a.x, self.a.y, *reversed(self.b.x), *reversed(self.b.y), self.c.x, self.c.y)
         return b"".join(number.to_bytes(WORD_BYTES, "big") for number in numbers)
 
 
 def set_up(circuit: Structure) -> ProvingKey:
-    """Keys for a circuit, of secrets that nobody will know."""
+    """Return keys for a circuit, from random secrets that are then discarded."""
     tau, alpha, beta, gamma, delta = (1 + secrets.randbelow(ORDER - 1) for _ in range(5))
     size = _domain_size(circuit)
     left, right, result = _columns(circuit, values_of_lagrange(size, tau))
@@ -135,7 +135,7 @@ def set_up(circuit: Structure) -> ProvingKey:
 
 
 def prove(key: ProvingKey, trace: Trace) -> Proof:
-    """A proof of what was computed. `Unprovable` when it breaks a rule: such a proof would be refused anyway."""
+    """Return a proof of a computation. `Unprovable` when it breaks a rule: such a proof would be refused anyway."""
     if trace.broken:
         raise Unprovable(sorted(trace.broken))
     wires = trace.wires
@@ -155,18 +155,18 @@ def prove(key: ProvingKey, trace: Trace) -> Proof:
 
 
 def verify(key: VerifyingKey, public_inputs: Sequence[int], proof: Proof) -> bool:
-    """Whether this is a proof for these public inputs; as the contract does it."""
+    """Return whether this is a proof for these public inputs, by the contract's own equation."""
     shown = sum_in_first(key.inputs, (1, *public_inputs))
     return are_pairings_equal((proof.a, proof.b), ((key.alpha, key.beta), (shown, key.gamma), (proof.c, key.delta)))
 
 
 def _domain_size(circuit: Structure) -> int:
-    """A power of two with a place for each constraint and for each public input's own row."""
+    """Return a power of two with room for each constraint and for each public input's own row."""
     return 1 << (len(circuit.constraints) + circuit.public_count).bit_length()
 
 
 def _columns(circuit: Structure, lagrange: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """The value of each wire's three polynomials at the secret point."""
+    """Return the value of each wire's three polynomials at the secret point."""
     left, right, result = ([0] * circuit.wire_count for _ in range(3))
     for constraint, value in zip(circuit.constraints, lagrange, strict=False):
         for column, terms in zip((left, right, result), _sides(constraint), strict=True):
@@ -182,7 +182,7 @@ def _sides(constraint: Constraint) -> tuple[dict[int, int], dict[int, int], dict
 
 
 def _quotient(size: int, trace: Trace) -> list[int]:
-    """The coefficients of H = (A * B - C) / Z.
+    """Return the coefficients of H = (A * B - C) / Z.
 
     In the domain itself both sides are zero, so the division is done beside it: at the domain's points times a number
     whose power `size` is -1. There Z is -2 everywhere.

@@ -1,15 +1,15 @@
-"""Keys of the prover as files, and the transcript of the set-up that made them.
+"""Proving keys as files, and the transcript of the set-up that made them.
 
     NAME.key          the proving key of a circuit: a line of JSON about it, which wires have points, then all points
     transcript.json   which circuits were set up, from what constraints, with what result, by whom and when
 
 The transcript has the hash of each key and the verifying keys themselves, from which the contracts are generated. A
-proving key is read only if it has the hash that its transcript says: one that was changed gives proofs that nobody
-takes, and one that was changed with skill gives proofs that tell more than they should.
+proving key is read only if it has the hash in its transcript: a changed key gives proofs that no verifier accepts, and
+a maliciously changed one gives proofs that reveal secrets.
 
 The development keys (docs/zeto.md) are in two places: their transcript is in this package, as every node recognizes
-verifiers that rest on them; their 30 MB of points are in the distribution `rota-zeto-keys`, of the extra `zeto`.
-A network that has had a ceremony has all files in a folder of its own.
+verifiers that are built from them; their 30 MB of points are in the distribution `rota-zeto-keys`, of the extra `zeto`.
+A network that held a ceremony has all files in a folder of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEVELOPMENT_KEYS: Final = Path(__file__).with_name("development_keys")
 TRANSCRIPT: Final = "transcript.json"
 _POINTS: Final = "rota_zeto_keys"
 
-# Points of the two groups that are read without a pause: 10 ms on one core, and 0.2 s where the library checks each.
+# Points of the two groups that are read in one slice: 10 ms on one core, and 0.2 s where the library checks each.
 FIRST_A_SLICE: Final = 2_048
 SECOND_A_SLICE: Final = 512
 
@@ -44,12 +44,12 @@ _HEADER_BYTES_MAX: Final = 4096
 
 
 class KeyFileWrong(ValueError):
-    """A proving key cannot be used: which file, and why."""
+    """A proving key cannot be used; names the file and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """What the transcript says of one circuit. Hashes are SHA-256, in hexadecimal digits.
+    """The transcript's entry for one circuit. Hashes are SHA-256, in hexadecimal digits.
 
     `made_at` is empty for a circuit that was set up with the first ones, at the time of the whole transcript.
     """
@@ -65,7 +65,7 @@ class SetUp:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A set-up of several circuits: how it was made, in words, and what came of it."""
+    """A set-up of several circuits: how it was made, as text, and its results."""
 
     made_by: str
     made_at: str
@@ -73,7 +73,7 @@ class Transcript:
     circuits: tuple[SetUp, ...]
 
     def of(self, circuit: Circuit) -> SetUp:
-        """What it says of this circuit."""
+        """Return the entry of this circuit. `KeyFileWrong` if there is none."""
         for entry in self.circuits:
             if entry.circuit == circuit.name:
                 return entry
@@ -91,18 +91,18 @@ def read_transcript(folder: Path) -> Transcript:
 
 @cache
 def _development_points() -> tuple[bytes, ...]:
-    """Of each development key the number that a verifier's code has as a constant, without leading zeros."""
+    """Return for each development key the constant in a verifier's code, without leading zeros."""
     circuits = read_transcript(DEVELOPMENT_KEYS).circuits
     return tuple(bytes.fromhex(entry.verifying_key["alpha"][0]).lstrip(b"\0") for entry in circuits)
 
 
 def is_development_verifier(code: bytes) -> bool:
-    """Whether a verifier's code has one of the development keys in it: then whoever made them can forge its proofs."""
+    """Return whether a verifier's code has one of the development keys, whose makers can forge its proofs."""
     return any(point in code for point in _development_points())
 
 
 def key_path(folder: Path, circuit: Circuit) -> Path:
-    """The file with the proving key of a circuit. `KeyFileWrong` if the development keys are not installed."""
+    """Return the file of a circuit's proving key. `KeyFileWrong` if the development keys are not installed."""
     return (_points_folder() if folder == DEVELOPMENT_KEYS else folder) / f"{circuit.name}.key"
 
 
@@ -114,7 +114,7 @@ def _points_folder() -> Path:
 
 
 def hash_of_constraints(circuit: Circuit) -> str:
-    """What a set-up is for: when it differs, keys are of another circuit."""
+    """Return the hash of a circuit's constraints; keys with another one belong to another circuit."""
     digest = hashlib.sha256()
     written = structure(circuit)
     digest.update(f"{circuit.name} {written.wire_count} {written.public_count}\n".encode())
@@ -125,7 +125,7 @@ def hash_of_constraints(circuit: Circuit) -> str:
 
 
 def write_key(circuit: Circuit, key: ProvingKey) -> bytes:
-    """The content of a proving key's file."""
+    """Return the content of a proving key's file."""
     written = structure(circuit)
     verifying = key.verifying
     header = {
@@ -149,7 +149,7 @@ def write_key(circuit: Circuit, key: ProvingKey) -> bytes:
 
 
 def load_key(folder: Path, circuit: Circuit, tell: Callable[[int], None] = lambda _: None) -> ProvingKey:
-    """The proving key of a circuit, read at once. `tell` gets how many of a hundred parts are read."""
+    """Return the proving key of a circuit, read without pauses. `tell` gets the percentage read so far."""
     reading = reading_key(folder, circuit)
     while True:
         try:
@@ -160,10 +160,9 @@ def load_key(folder: Path, circuit: Circuit, tell: Callable[[int], None] = lambd
 
 
 def reading_key(folder: Path, circuit: Circuit) -> Reading[ProvingKey]:
-    """The proving key of a circuit, in slices. `KeyFileWrong` unless it is the one that its transcript names.
+    """Read the proving key of a circuit, in slices. `KeyFileWrong` unless its hash is that in its transcript.
 
-    A key takes up to a second to read and a slice a small part of that. Each slice yields how many of a hundred parts
-    are read.
+    Reading a key takes up to a second, a slice a small part of that. Each slice yields the percentage read so far.
     """
     entry = read_transcript(folder).of(circuit)
     path = key_path(folder, circuit)
@@ -203,7 +202,7 @@ def _read_key(content: bytes) -> Reading[ProvingKey]:
 
 
 class _Reader:
-    """Goes through the content of a key."""
+    """Reads the content of a key from start to end."""
 
     def __init__(self, content: bytes, start: int) -> None:
         self._content = content

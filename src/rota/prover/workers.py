@@ -1,16 +1,16 @@
-"""The prover that comes with Rota: processes that make proofs, so that the event loop is never held up.
+"""The prover that comes with Rota: processes that make proofs, so that the event loop is never blocked.
 
-A proof is seconds of one core's whole work. It is made in a process of its own, one core each, and with less right to
-the processor than the node, whose heartbeats must not wait. Processes are started when the node has a contract that
-needs proofs (`prepare`): most nodes have none. Then each process reads the keys of the contract's circuits, up to a
-second each, so that the first proof does not wait for it. They are read in slices: a proof that is wanted meanwhile
-waits for its own key and a slice of another, and not for all keys. A process that is started anew reads the
-key of a circuit when it first proves something of it. `progress` shows how far that is, and it is logged.
+A proof takes seconds of a whole core. It is made in a separate process, one core each, at a lower priority than the
+node, whose heartbeats must not wait. Processes are started when the node has a contract that needs proofs (`prepare`):
+most nodes have none. Then each process reads the keys of the contract's circuits, up to a second each, so that the
+first proof does not wait for it. They are read in slices: a proof that is requested meanwhile waits for its own key and
+a slice of another, and not for all keys. A restarted process reads the key of a circuit when it first proves something
+of it. `progress` shows how much has been read, and it is logged.
 
-Statements have secrets in them. They go to the processes by a pipe and nowhere else (`workers.processes`).
+Statements have secrets in them. They go to the processes through a pipe and nowhere else (`workers.processes`).
 
-How many may wait is bounded. Whoever comes then is told `Unavailable`, and comes again by the core's own rule. A
-process that dies takes its proof with it: that is `Unavailable` too, and new processes are started for the next one.
+The number of waiting proofs is bounded. Beyond it a caller gets `Unavailable`, and the core repeats its order. When a
+process dies its proof is lost: that is `Unavailable` too, and new processes are started for the next one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Progress: TypeAlias = "Array[c_ubyte]"
 
 
 class ProofWrong(Exception):
-    """A proof that was made does not verify: the key or the memory is damaged."""
+    """A proof does not verify after it was made: the key or the memory is damaged."""
 
 
 class ProverProcesses:
@@ -63,12 +63,12 @@ class ProverProcesses:
 
     @property
     def progress(self) -> dict[str, int]:
-        """How many of a hundred parts of each circuit's key were read, by the process that began last."""
+        """The percentage of each circuit's key that the process started last has read."""
         read = [0] * len(CIRCUITS) if self._read is None else self._read[:]
         return dict(zip((circuit.name for circuit in CIRCUITS), read, strict=True))
 
     async def prove(self, statement: object) -> bytes:
-        """A proof, as its contract takes it. `Unprovable` when the statement is not true, `Unavailable` for now."""
+        """Return a proof in its contract's form. `Unprovable` when the statement is false, `Unavailable` for now."""
         assert isinstance(statement, Statement), f"a {type(statement).__name__} is proved elsewhere"
         try:
             require_curve()
@@ -84,14 +84,14 @@ class ProverProcesses:
         except KeyFileWrong as error:
             raise Unavailable(str(error)) from error
         except ProofWrong as error:
-            # Another process reads the key anew, in other memory.
+            # Another process reads the key again, into other memory.
             self._processes.replace()
             raise Unavailable(str(error)) from error
         finally:
             self._waiting -= 1
 
     async def prepare(self, circuits: Sequence[object]) -> None:
-        """Have the keys of these circuits read, the first one first. `Unavailable` when one cannot be."""
+        """Have the keys of these circuits read, the first one first. `Unavailable` when one cannot be read."""
         try:
             require_curve()
             for circuit in circuits:
@@ -103,7 +103,7 @@ class ProverProcesses:
             raise Unavailable("the process that read a proving key has ended") from error
 
     async def close(self) -> None:
-        """End the processes, at once. Proofs that are being made are given up."""
+        """End the processes at once, and abandon the proofs in progress."""
         await self._processes.close()
 
     async def _proved(self, statement: Statement) -> bytes:
@@ -115,11 +115,11 @@ class ProverProcesses:
             self._tell_of_key(statement.circuit.name)
             return await made
         finally:
-            # Nobody waits any more: a proof that was not begun is not made.
+            # The caller no longer waits: a proof that was not started is not made.
             made.cancel()
 
     async def _read_by_all(self, circuit: Circuit) -> None:
-        """A slice for each process at a time. One that makes a proof meanwhile reads the rest when it needs it."""
+        """Order a slice for each process at a time. One that is making a proof reads the rest when it needs it."""
         clock, told_at_s, is_read = asyncio.get_running_loop().time, -TELL_EVERY_S, False
         while not is_read:
             if clock() - told_at_s >= TELL_EVERY_S:
@@ -134,7 +134,7 @@ class ProverProcesses:
         self._tell_of_key(circuit.name)
 
     def _tell_of_key(self, circuit: str) -> None:
-        """How far its key is read: when that begins, on the way, and when it is done. Once for all who wait."""
+        """Report how much of its key is read: at the start, in between, and at the end. Once for all callers."""
         parts = self.progress[circuit]
         if parts != self._told.get(circuit, -1 if parts < ALL_READ else ALL_READ):
             self._told[circuit] = parts
@@ -146,7 +146,7 @@ class ProverProcesses:
         return (self._read,)
 
 
-# What follows runs in the processes.
+# The code below runs in the worker processes.
 
 _progress: Progress | None = None
 _reading: Final[dict[tuple[Path, Circuit], Reading[ProvingKey]]] = {}
@@ -162,7 +162,7 @@ def _begin(progress: Progress) -> None:
 def _prove(keys: Path, statement: Statement) -> bytes:
     key = _key(keys, statement.circuit)
     proof = prove(key, trace(statement))
-    # A key that is damaged, or memory that is, must not cost a transaction on the chain.
+    # A damaged key, or memory, must not cost a transaction on the chain.
     if not verify(key.verifying, statement.public_inputs, proof):
         raise ProofWrong(
             f"a proof of {statement.circuit.name} that was made does not verify: the proving key or this machine's "
@@ -178,7 +178,7 @@ def _key(keys: Path, circuit: Circuit) -> ProvingKey:
 
 
 def _read_slice(keys: Path, circuit: Circuit) -> bool:
-    """Read some more of a key; whether all of it is read."""
+    """Read the next slice of a key; return whether all of it is read."""
     place = keys, circuit
     if place in _read:
         return True
@@ -192,7 +192,7 @@ def _read_slice(keys: Path, circuit: Circuit) -> bool:
         _note(circuit, ALL_READ)
         return True
     except KeyFileWrong:
-        # The file may be another one when it is read again.
+        # The file may have changed when it is read again.
         del _reading[place]
         raise
     return False

@@ -1,15 +1,15 @@
 """The gRPC services of commands, with reflection and health, on a port of their own (`proto/rota/v1/commands.proto`).
 
-Theory of operation. A request is turned into the same values as over JSON-RPC, and answered by the same node. What goes
-wrong is `google.rpc.Status` with an `ErrorInfo`: the error's id as its reason, and the metadata. Callers show what they
-show over HTTP, in the metadatum `authorization`, and each method needs a role as there. Reflection and health need
-none: they tell nothing of commands (`grpc_calls.py`).
+Theory of operation. A request is converted to the same values as over JSON-RPC, and answered by the same node. Errors
+are `google.rpc.Status` with an `ErrorInfo`: the error's id as its reason, and the metadata. Callers send the same
+credentials as over HTTP, in the metadatum `authorization`, and each method needs the same role. Reflection and health
+need none: they return nothing about commands (`grpc_calls.py`).
 
-Requests are read as streams of one message: so nothing of a request is received before its caller is admitted, and a
-message that is none is the caller's error.
+Requests are read as streams of one message: so nothing of a request is received before its caller is admitted, and an
+unreadable message is the caller's error.
 
-A deadline ends the waiting of a call, which gRPC does by cancelling it; the command goes on. A subscriber is sent no
-more than it reads: what it has not read stays in the store.
+A deadline ends the waiting of a call, which gRPC does by cancelling it; the command continues. A subscriber is sent no
+more than it reads: unread completions stay in the store.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ from rota.service.parties import parties_of_command, require_own_contents, requi
 from rota.service.submissions.formats import DEPENDENCIES_MAX
 
 ERROR_DOMAIN: Final = "rota"
-# That of the same methods over JSON-RPC.
+# The family of the same methods over JSON-RPC.
 FAMILY: Final = "cmd"
 STOP_GRACE_S: Final = 0.5
-# How long a call that is ended waits for a write that is under way.
+# How long a call that is ended waits for a write in progress.
 WRITE_ENDS_S: Final = 5.0
 METADATA_BYTES_MAX: Final = 8_192
 NANOSECONDS_PER_US: Final = 1_000
@@ -80,7 +80,7 @@ _SERVICES: Final = {
 
 
 class ServedNode(HasCommands, Transactions, Operations, Protocol):
-    """What is served."""
+    """The interfaces of a node that this server needs."""
 
 
 class CommandServer:
@@ -100,7 +100,7 @@ class CommandServer:
         self.port = 0
 
     async def start(self) -> None:
-        """Listen. `OSError` when the address is not to be had."""
+        """Start to listen. `OSError` when the address cannot be bound."""
         self._server = grpc.aio.server(
             maximum_concurrent_rpcs=CALLS_MAX,
             options=[
@@ -127,25 +127,25 @@ class CommandServer:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Listen no more; what is under way has a moment to end."""
+        """Stop listening; calls in progress have `STOP_GRACE_S` to end."""
         if self._server is not None:
             await self._server.stop(STOP_GRACE_S)
             self._server = None
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address at which it listens."""
         host = f"[{self._bind.host}]" if ":" in self._bind.host else self._bind.host
         return f"{host}:{self.port}"
 
     def part_from(self, names: frozenset[str]) -> None:
-        """Callers of these names are admitted no more: their calls end. A command that was accepted goes on."""
+        """End the calls of callers whose credentials are gone. An accepted command continues."""
         self._calls.end(names)
 
     # Methods.
 
     def _methods(self) -> dict[str, dict[str, Any]]:
-        """Each with the JSON-RPC method that does the same."""
+        """Return the handlers by service, each registered with the JSON-RPC method that does the same."""
         proto = commands_pb2
         return {
             "CommandService": {
@@ -188,7 +188,7 @@ class CommandServer:
     async def _completions(
         self, request: commands_pb2.CompletionStreamRequest
     ) -> AsyncIterator[commands_pb2.CompletionStreamResponse]:
-        """All pages, then a checkpoint whenever the end is reached and was not itself sent; the first one always."""
+        """Yield all pages, and at each end of them a checkpoint, unless its offset has been sent already."""
         node_commands = self._node.commands
         after = request.begin_exclusive
         application = application_of(request.application_id)
@@ -231,7 +231,7 @@ class CommandServer:
             await require_own_contents(caller, (given.transaction,), self._node)
         return submission_of_command(given, self._node.name)
 
-    # Around every call.
+    # Around each call.
 
     def _unary(
         self, method: str, request: type[Message], role: Role, answer: Callable[[Any], Awaitable[Message]]
@@ -251,7 +251,7 @@ class CommandServer:
     def _stream(
         self, method: str, request: type[Message], role: Role, answer: Callable[[Any], AsyncIterator[Message]]
     ) -> Any:  # noqa: ANN401
-        # It writes instead of yielding: where a call is ended while it sends, it gets its status behind what it sends.
+        # It writes instead of yielding: if a call is ended during a write, its status is sent after that message.
         async def handle(given: AsyncIterator[bytes], context: Any) -> None:  # noqa: ANN401
             try:
                 caller = await self._admit(context, role, method)
@@ -265,7 +265,7 @@ class CommandServer:
         return grpc.stream_stream_rpc_method_handler(handle, response_serializer=_serialized)
 
     async def _admit(self, context: Any, role: Role, method: str) -> Caller:  # noqa: ANN401
-        """Who calls, by the same credentials as over HTTP."""
+        """Return the caller by the same credentials as over HTTP; `CommandRejected` if it may not call the method."""
         shown = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
         try:
             caller = await self._doorkeeper.admit(shown.get("authorization"), _address(context.peer()))
@@ -285,7 +285,7 @@ class CommandServer:
 
     @asynccontextmanager
     async def _under_way(self, caller: Caller) -> AsyncIterator[None]:
-        """While a call of this caller is being answered. Without credentials, callers cannot be told apart."""
+        """Count the call against its caller. Without credentials, callers cannot be distinguished."""
         if not self._doorkeeper.asks_credentials:
             yield
             return
@@ -303,7 +303,7 @@ class CommandServer:
     async def _received(
         self, kind: type[Message], messages: AsyncIterator[bytes], caller: Caller
     ) -> AsyncIterator[Message]:
-        """The one message of a call, whose bytes are counted until the call is answered."""
+        """Receive the one message of a call and count its bytes until the call is answered."""
         content: bytes | None = None
         try:
             async with asyncio.timeout(self._limits.receive_timeout_ms / MILLISECONDS_PER_S):
@@ -325,9 +325,9 @@ class CommandServer:
 
 
 async def written(write: Awaitable[None]) -> None:
-    """Write a message whole. A call that is ended meanwhile is ended when the write is done, or after a while.
+    """Write a message whole. A call that is ended meanwhile ends when the write is done, or after `WRITE_ENDS_S`.
 
-    While a write is under way no status can be sent, and the caller would wait for one for ever.
+    No status can be sent during a write, and the caller would wait for one indefinitely.
     """
     under_way = asyncio.ensure_future(write)
     try:
@@ -335,14 +335,14 @@ async def written(write: Awaitable[None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait((under_way,), timeout=WRITE_ENDS_S)
         if under_way.done() and not under_way.cancelled():
-            # The caller may have hung up; then there is nobody to send a status to.
+            # The caller may have disconnected; then there is nothing to send a status to.
             under_way.exception()
         raise
 
 
 @contextmanager
 def _permitted() -> Iterator[None]:
-    """What the rules for callers that are held to parties refuse."""
+    """Turn a rejection by the rules for party-restricted callers into PERMISSION_DENIED."""
     try:
         yield
     except Rejected as refused:
@@ -351,7 +351,7 @@ def _permitted() -> Iterator[None]:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Whose fault it is: theirs goes out as it is, the world's may be over the next time, ours is logged whole."""
+    """Turn errors into statuses: the caller's error unchanged, unavailability as retryable, ours logged in full."""
     try:
         yield
     except (CommandRejected, asyncio.CancelledError, GeneratorExit):
@@ -370,7 +370,7 @@ def _told() -> Iterator[None]:
 
 
 def status_of(failure: Failure | None) -> status_pb2.Status:
-    """A failure as gRPC's ecosystem knows it; none is OK."""
+    """Return the gRPC status for a failure; OK for None."""
     if failure is None:
         return status_pb2.Status(code=StatusCode.OK.value)
     info = error_details_pb2.ErrorInfo(reason=failure.error_id, domain=ERROR_DOMAIN, metadata=dict(failure.metadata))
@@ -380,7 +380,7 @@ def status_of(failure: Failure | None) -> status_pb2.Status:
 
 
 def _input_of(command: commands_pb2.Command, limits: Limits) -> CommandInput:
-    """The same as JSON-RPC reads, so that both are judged by one text."""
+    """Return a command as the same value as from JSON-RPC, so that both have the same checks and error texts."""
     given = command.transaction
     wanted: dict[str, object] = {"type": given.type or "private", "from": getattr(given, "from")}
     for name in ("domain", "to", "function", "gas", "value", "payees"):
@@ -413,7 +413,7 @@ def _input_of(command: commands_pb2.Command, limits: Limits) -> CommandInput:
 
 
 def _json_of(field: str, text: str, limits: Limits) -> object:
-    """A value that is written as JSON, bounded as that of a call over JSON-RPC is."""
+    """Decode a value that is written as JSON, within the same bounds as a call's parameters over JSON-RPC."""
     written = text.encode()
     if flaw := flaw_of(written, limits.json_depth_max, limits.call_tokens_max):
         raise invalid(field, flaw)
@@ -430,7 +430,7 @@ def _list_of(field: str, given: Sequence[str], most: int) -> list[str]:
 
 
 def _microseconds(duration: duration_pb2.Duration) -> int:
-    """Rounded away from zero; a negative one is for commands to refuse."""
+    """Return the microseconds, rounded up; `invalid` for a malformed or negative duration."""
     seconds, nanos = duration.seconds, duration.nanos
     if abs(nanos) > NANOS_MAX or seconds * nanos < 0:
         raise invalid("deduplication_duration", "must have nanos of less than a second, and of the sign of its seconds")
@@ -478,5 +478,5 @@ def _serialized(message: Message) -> bytes:
 
 
 def _address(peer: str) -> str:
-    """`ipv4:127.0.0.1:40000` without its kind and its port: attempts are counted by machine."""
+    """Strip kind and port from `ipv4:127.0.0.1:40000`, since attempts are counted by machine."""
     return peer.partition(":")[2].rpartition(":")[0] or peer

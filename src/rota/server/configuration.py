@@ -1,6 +1,6 @@
-"""The settings of a node: one TOML file, and variables of the environment that stand before it.
+"""The settings of a node: one TOML file, and environment variables that take precedence over it.
 
-`configuring` is how it is done; this is what the rest of the node uses.
+`configuring` has the implementation; this module is its interface for the rest of the node.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ FILE_NAME: Final = "config.toml"
 
 
 def password_of(section: NodeSection | StoreSection) -> Secret | None:
-    """The password that a section names: that of the environment, else of its file; nothing when it names none.
+    """Return the password of a section: from the environment, else from its file; None when it names neither.
 
-    A `KeyFileError` when the file is not there or not private.
+    Raises `KeyFileError` when the file does not exist or is not private.
     """
     if section.password is not None or section.password_file is None:
         return section.password

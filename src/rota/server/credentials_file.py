@@ -1,4 +1,4 @@
-"""The file that says who may call what: one entry per credential, with a hash where the secret would be.
+"""The file with the credentials: one entry for each, with a hash in place of the secret.
 
 ```toml
 [[credential]]
@@ -14,11 +14,11 @@ parties = ["anna", "treasury.*"]
 password_scrypt = "<salt as hex>:<hash as hex>"
 ```
 
-`families` may be left out: then it is for the methods of all. So may `parties`: then it is for all parties of the
-node. `certificate_sha256` in the place of the others is the SHA-256 of a client certificate, where the node has TLS.
+`families` may be left out: then the credential is for the methods of all. So may `parties`: then it is for all parties
+of the node. `certificate_sha256` in place of the others is the SHA-256 of a client certificate, where the node has TLS.
 
-It holds no secret, but whoever may write it may let anybody in, and whoever may read it may guess passwords in peace:
-it is for its owner alone (mode 600). `rota credentials` writes it; an entry is made by `entry_of`. Errors name the
+The file holds no secret, but a user who can write it can admit any caller, and one who can read it can guess passwords
+offline: it is for its owner alone (mode 600). `rota credentials` writes it; `entry_of` makes an entry. Errors name the
 entry and the field, never a value.
 """
 
@@ -48,17 +48,20 @@ FAMILIES_MAX: Final = 64
 _PROOFS: Final = ("token_sha256", "password_scrypt", "certificate_sha256")
 _KEYS: Final = ("name", "roles", "families", "parties", *_PROOFS)
 PARTIES_MAX: Final = 1_000
-# The name of a party of this node, or all names that begin so.
+# The name of a party of this node, or a prefix of names.
 PARTY: Final = re.compile(r"[^\s@*]{1,200}?(\.\*)?")
 _FAMILY: Final = re.compile("[a-z]{1,32}")
 
 
 class CredentialsFileWrong(ValueError):
-    """The file is not what it must be; the text says which entry and what would be right."""
+    """The file is malformed; the text names the entry and a valid value."""
 
 
 def read_credentials(path: Path) -> tuple[Credential, ...]:
-    """All credentials of a file. `CredentialsFileWrong` when it is not right, `OSError` when it cannot be read."""
+    """Return all credentials of a file.
+
+    `CredentialsFileWrong` when it is malformed, `OSError` when it is unreadable.
+    """
     found = path.stat()
     if found.st_mode & _OTHERS:
         raise CredentialsFileWrong(f"{path}: may be read or written by others; mend it with `chmod 600 {path}`")
@@ -67,7 +70,7 @@ def read_credentials(path: Path) -> tuple[Credential, ...]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        # The error of the parser would show a piece of the file.
+        # The parser's error would show a part of the file.
         raise CredentialsFileWrong(f"{path}: is not TOML") from None
     try:
         return credentials_of(content)
@@ -76,7 +79,7 @@ def read_credentials(path: Path) -> tuple[Credential, ...]:
 
 
 def credentials_of(content: Mapping[str, object]) -> tuple[Credential, ...]:
-    """The credentials of a file's content."""
+    """Return the credentials of a file's content. `CredentialsFileWrong` when it is malformed."""
     entries = content.get("credential")
     if set(content) != {"credential"} or not isinstance(entries, list) or not 1 <= len(entries) <= CREDENTIALS_MAX:
         raise CredentialsFileWrong(f"must hold from 1 to {CREDENTIALS_MAX} entries [[credential]] and nothing else")
@@ -90,7 +93,7 @@ def credentials_of(content: Mapping[str, object]) -> tuple[Credential, ...]:
 
 
 def _require_distinct_proofs(credentials: Iterable[Credential]) -> None:
-    """One token or certificate for two credentials would have the rights of one of them by chance."""
+    """Refuse one token or certificate for two credentials: which one's rights it had would be chance."""
     owners: dict[tuple[type[Credential], bytes], str] = {}
     for each in credentials:
         if isinstance(each, PasswordCredential):
@@ -104,7 +107,7 @@ def _require_distinct_proofs(credentials: Iterable[Credential]) -> None:
 
 
 def entry_of(credential: Credential) -> str:
-    """A credential as an entry of the file."""
+    """Return the entry of the file for a credential."""
     roles = ", ".join(f'"{role.value}"' for role in Role if role in credential.roles)
     if isinstance(credential, PasswordCredential):
         proof = f'password_scrypt = "{credential.salt.hex()}:{credential.scrypt.hex()}"'
@@ -185,7 +188,7 @@ def _bytes(field: str, text: str, size: int) -> bytes:
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string."""
+    """Return the text as a TOML basic string."""
     escaped = "".join(
         f"\\u{ord(character):04x}" if ord(character) < 0x20 or character in '"\\\x7f' else character
         for character in text

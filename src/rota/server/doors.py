@@ -1,7 +1,7 @@
-"""What every way in does before it looks at a request: is this page, this caller, this much welcome?
+"""The checks before a request is read: is this page, this caller, this much data admitted?
 
 HTTP, WebSockets and operators share one `Door`, so that attempts and bytes are counted together. A caller with
-credentials has at most half of what there is for all (`share_of`), so that it keeps nobody else out.
+credentials has at most half of the total (`share_of`), so that it cannot exclude others.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PATH_CHARACTERS_MAX: Final = 1_024
 
 
 class TooMuch(Exception):
-    """Requests or answers in flight leave no room for another one."""
+    """Requests or answers in progress leave no room for another one."""
 
 
 class Door:
-    """Lets callers and their bytes in, and counts whom it refuses."""
+    """Admits callers and their bytes, and counts refusals."""
 
     def __init__(self, doorkeeper: Doorkeeper, settings: Settings, metrics: EntranceMetrics) -> None:
         self._doorkeeper: Final = doorkeeper
@@ -42,7 +42,7 @@ class Door:
         self.metrics: Final = metrics
 
     def is_welcome_page(self, request: web.BaseRequest) -> bool:
-        """A browser names the page that a request is for; other programs name none."""
+        """Return whether the request's origin may call. Browsers send the page's origin; other programs send none."""
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None or ANY_ORIGIN in self._origins or origin in self._origins:
             return True
@@ -52,31 +52,31 @@ class Door:
         return False
 
     def _is_own_page(self, origin: str, host: str) -> bool:
-        """A page of this very place, as the dashboard is.
+        """Return whether the origin is this node's own, as the dashboard's is.
 
-        That both have one name proves it only where nobody can give a name another address (DNS rebinding): the name is
-        an address itself, or whoever calls must show credentials, which a stranger's page does not have.
+        Equal names prove that only where no attacker can give a name another address (DNS rebinding): the host is an
+        address itself, or callers must show credentials, which a foreign page does not have.
         """
         if not host or urlsplit(origin).netloc != host:
             return False
         return self._doorkeeper.asks_credentials or _is_address(urlsplit(origin).hostname or "")
 
     def is_known_host(self, request: web.BaseRequest) -> bool:
-        """Whether a request without credentials may be answered by what its `Host` header names.
+        """Return whether a request without credentials may be answered under its `Host` header.
 
-        A stranger's page can have its own name resolve to this machine (DNS rebinding) and then read what is served
-        here. It cannot do so under an address, or under localhost.
+        A foreign page can have its own name resolve to this machine (DNS rebinding) and then read the answers. It
+        cannot do so under an address, or under localhost.
         """
         return _is_address(urlsplit(f"//{request.headers.get(hdrs.HOST, '')}").hostname or "")
 
     @property
     def asks_credentials(self) -> bool:
-        """Whether callers must show some."""
+        """Whether callers must show credentials."""
         return self._doorkeeper.asks_credentials
 
     def _address_of(self, request: web.BaseRequest) -> str:
-        """Where a request comes from: the last address in its path that is not that of a trusted proxy."""
-        # Some proxies add a header of their own behind the one that their client sent.
+        """Return the address of the client: the last one in its path that is not that of a trusted proxy."""
+        # Some proxies add a second header after the one that their client sent.
         whole = ",".join(request.headers.getall("X-Forwarded-For", ()))
         path = [each.strip() for each in whole[-PATH_CHARACTERS_MAX:].split(",")]
         address = request.remote or ""
@@ -92,7 +92,7 @@ class Door:
         return any(known in network for network in self._proxies)
 
     async def admit(self, request: web.BaseRequest, authorization: str | None = None) -> Caller:
-        """Who calls, by the request's header or by what stands for it. `Rejected` when it is nobody that we know."""
+        """Return the caller, by the given authorization or else the request's header. `Rejected` when it is unknown."""
         shown = request.headers.get(hdrs.AUTHORIZATION) if authorization is None else authorization
         try:
             digest = certificate_digest(request.transport)
@@ -103,7 +103,7 @@ class Door:
 
     @contextmanager
     def room_for(self, bytes_count: int, caller: Caller) -> Iterator[None]:
-        """Keep room for a request until it is answered. `TooMuch` when there is none, also for its answer."""
+        """Reserve room for a request until it is answered. `TooMuch` when there is none, also for its answer."""
         if not self._bodies.has(bytes_count, caller) or not self._answers.has(1, caller):
             self.metrics.refused("busy")
             raise TooMuch
@@ -124,7 +124,7 @@ class Door:
 
 
 class Room:
-    """Bytes that are in memory for callers. A caller's share has room for the longest single one in any case."""
+    """Bytes held in memory for callers. A caller's share always has room for the longest single request or answer."""
 
     def __init__(self, most: int, longest: int) -> None:
         self._most: Final = most
@@ -132,13 +132,13 @@ class Room:
         self._taken: Final[Counter[str]] = Counter()
 
     def has(self, count: int, caller: Caller) -> bool:
-        """Whether there is room for so many more bytes of a caller."""
+        """Return whether there is room for so many more bytes of a caller."""
         share = max(share_of(caller, self._most), self._longest)
         return self._taken.total() + count <= self._most and self._taken[caller.name] + count <= share
 
     @contextmanager
     def taken(self, count: int, caller: Caller) -> Iterator[None]:
-        """Count these bytes meanwhile."""
+        """Count these bytes during the block."""
         self._taken[caller.name] += count
         try:
             yield
@@ -149,7 +149,7 @@ class Room:
 
 
 def _is_address(host: str) -> bool:
-    """Not a name that a DNS server answers for; browsers resolve localhost themselves."""
+    """Return whether it is an IP address or localhost, which browsers resolve themselves, and no other DNS name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The way into a node: HTTP, WebSocket and operators' places, put together and started and stopped as one.
+"""The entrance of a node: HTTP, WebSocket and operators' listeners, created, started and stopped together.
 
-Pages that the node serves, such as the dashboard, are handed in and stand at the port of HTTP. So does a second way to
-the WebSockets, `LIVE_PATH`: a page needs no more than the place that it came from.
+Pages that the node serves, such as the dashboard, are passed in and served at the HTTP port. So is a second path to the
+WebSockets, `LIVE_PATH`: a page needs only the origin that it came from.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ LIVE_PATH: Final = "/live"
 
 
 def monotonic_ms() -> int:
-    """A clock that does not jump."""
+    """Return milliseconds of a clock that does not jump."""
     return time.monotonic_ns() // 1_000_000
 
 
 class Entrance:
-    """One node's. Start it when the node can be asked; `readiness` tells whether it can serve."""
+    """The entrance of one node. Start it once the node can answer; `readiness` reports whether it can serve."""
 
     def __init__(
         self,
@@ -94,8 +94,8 @@ class Entrance:
             self._listen("websocket", apart, settings.websocket, limits.websockets_max)
 
     async def start(self) -> None:
-        """Listen everywhere, or nowhere. `OSError` when an address is not to be had."""
-        # Made once, before anybody waits for it.
+        """Listen at all addresses, or at none. `OSError` when one cannot be bound."""
+        # Encoded once, before the first request for it.
         encoded_document()
         self.loop_watch.start()
         try:
@@ -108,7 +108,7 @@ class Entrance:
             raise
 
     async def stop(self) -> None:
-        """Listen no more, and end what is under way within the time for it."""
+        """Stop listening, and end requests in progress within their timeout."""
         self.loop_watch.stop()
         if self.commands is not None:
             await self.commands.stop()
@@ -117,11 +117,11 @@ class Entrance:
 
     @property
     def credentials(self) -> tuple[Credential, ...]:
-        """Those that are known now."""
+        """The credentials in use."""
         return self._credentials
 
     def use_credentials(self, credentials: tuple[Credential, ...]) -> None:
-        """These are known from now on. WebSockets and gRPC calls of those that are gone or changed end."""
+        """Use these credentials from now on. WebSockets and gRPC calls of those removed or changed end."""
         self._doorkeeper.use(credentials)
         gone = frozenset(each.name for each in self._credentials if each not in credentials)
         self._credentials = credentials
@@ -130,35 +130,38 @@ class Entrance:
             self.commands.part_from(gone)
 
     def look_for_certificate(self) -> bool:
-        """Take over files of TLS that have changed; whether they had. `ValueError` or `OSError` if they are wrong."""
+        """Reload TLS files that have changed; return whether any had.
+
+        `ValueError` or `OSError` if they are unusable.
+        """
         return self._tls is not None and self._tls.look()
 
     @property
     def http_url(self) -> str:
-        """Where JSON-RPC is answered over HTTP."""
+        """The URL of JSON-RPC over HTTP."""
         return self._listeners["http"].address("http")
 
     @property
     def websocket_url(self) -> str:
-        """Where it is answered over WebSockets."""
+        """The URL of JSON-RPC over WebSockets."""
         return self._listeners["websocket"].address("ws")
 
     @property
     def operations_url(self) -> str:
-        """Where operators are answered."""
+        """The URL of the operators' endpoints."""
         return self._listeners.get("operations", self._listeners["http"]).address("http")
 
     @property
     def ports(self) -> Mapping[str, int]:
-        """The ports at which it listens as `http`, `websocket` and, where that is apart, `operations`."""
+        """The ports of `http`, `websocket` and, where that is separate, `operations`."""
         return {name: listener.port for name, listener in self._listeners.items()}
 
     def connection_count(self, listener: str) -> int:
-        """How many connections are open at `http`, `websocket` or `operations`."""
+        """Return how many connections are open at `http`, `websocket` or `operations`."""
         return self._listeners[listener].connection_count
 
     def _application(self) -> web.Application:
-        # aiohttp refuses a body of just this size too.
+        # aiohttp refuses a body of exactly this size too.
         return web.Application(client_max_size=self._settings.limits.body_bytes_max + 1)
 
     def _listen(self, name: str, application: web.Application, bind: Bind, connections_max: int) -> None:

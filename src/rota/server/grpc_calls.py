@@ -1,12 +1,12 @@
-"""Calls over gRPC that are under way, by caller, and the services that need no credentials: health and reflection.
+"""gRPC calls in progress, by caller, and the services that need no credentials: health and reflection.
 
-Theory of operation. The server bounds the calls that are under way in all. So that nobody takes the places of all
-others, a caller with credentials has a share of them, and strangers together have a few: when these are taken, a new
-call of a stranger ends the oldest one. So health is answered at any time. Calls end when the credentials of their
-caller are removed or changed.
+Theory of operation. The server bounds the total of calls in progress. So that no caller takes all of them, a caller
+with credentials has a share, and anonymous callers together have a few: when these are taken, a new anonymous call ends
+the oldest one. So health is answered at any time. Calls end when the credentials of their caller are removed or
+changed.
 
-Health is our own implementation: that of grpc_health holds a lock while it sends, so that one client that does not read
-stops the health of all.
+Health has its own implementation here: that of grpc_health holds a lock while it sends, so that one client that does
+not read blocks the health checks of all.
 """
 
 from __future__ import annotations
@@ -31,28 +31,31 @@ M = TypeVar("M", bound=Message)
 
 
 class Ended(Exception):
-    """The call ends before it is answered: another one takes its place, or its caller is admitted no more."""
+    """The call ends before it is answered: another one took its place, or its caller is no longer admitted."""
 
 
 class TooManyCalls(Exception):
-    """The caller has as many calls under way as it may have."""
+    """The caller has as many calls in progress as it may have."""
 
 
 class OpenCalls:
-    """The calls under way, by the name of their caller."""
+    """The calls in progress, by the name of their caller."""
 
     def __init__(self, most: int) -> None:
         self._most: Final = most
-        # In the order in which they began. A call ends when its time is set to now.
+        # In the order in which they began. A call is ended by setting its timeout to now.
         self._open: Final[defaultdict[str, dict[asyncio.Timeout, None]]] = defaultdict(dict)
 
     def count(self, name: str) -> int:
-        """How many a caller has."""
+        """Return how many calls a caller has in progress."""
         return len(self._open[name]) if name in self._open else 0
 
     @asynccontextmanager
     async def of(self, name: str, ends_oldest: bool = False) -> AsyncIterator[None]:
-        """While a call is under way. `TooManyCalls` unless there is room or the oldest is ended; `Ended` when it is."""
+        """Hold a place during a call.
+
+        `TooManyCalls` when none is free and `ends_oldest` is false; `Ended` when ended.
+        """
         if self.count(name) >= self._most:
             if not ends_oldest:
                 raise TooManyCalls
@@ -88,7 +91,7 @@ class OpenCalls:
 
 
 class OpenServices:
-    """Health and reflection, for strangers."""
+    """Health and reflection, for anonymous callers."""
 
     def __init__(self, services: Collection[str], is_ready: Callable[[], bool]) -> None:
         self._services: Final = frozenset(("", *services))
@@ -98,7 +101,10 @@ class OpenServices:
         self._reflection: Final = reflection.aio.ReflectionServicer(names)
 
     def handlers(self) -> tuple[Any, ...]:
-        """For the server. All requests are read as streams: a message that does not come has a place like any other."""
+        """Return the handlers.
+
+        All requests are read as streams, so that a message that never arrives holds a place too.
+        """
         answered = health_pb2.HealthCheckResponse.SerializeToString
         reflected = reflection_pb2.ServerReflectionResponse.SerializeToString
         stream, unary = grpc.stream_stream_rpc_method_handler, grpc.stream_unary_rpc_method_handler
@@ -139,7 +145,7 @@ class OpenServices:
                 await context.write(answer)
 
     def _status_of(self, service: str) -> health_pb2.HealthCheckResponse:
-        """Serving is a node that nothing is missing of."""
+        """Return SERVING when the node is ready."""
         status = health_pb2.HealthCheckResponse
         if service not in self._services:
             return status(status=status.SERVICE_UNKNOWN)

@@ -1,4 +1,4 @@
-"""What a running node tells of itself: its process, its database, its settings without a secret."""
+"""A running node's view of itself: its process, its database, its settings without secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rota.service.operations.self_view import DatabaseView, SettingView
 from rota.service.run import RunningNode
 
 SQLITE_ENDINGS: Final = ("", "-wal", "-shm")
-# What the system tells of this process: its size, then how much of it is in memory, in pages.
+# The memory of this process, in pages: its size, then how much of it is resident.
 PROCESS_FIGURES: Final = Path("/proc/self/statm")
 
 
@@ -34,7 +34,7 @@ class Itself:
         self.version: Final = version("rota")
 
     def memory_bytes(self) -> int:
-        """What is in memory now; where the system does not tell, the most that ever was."""
+        """Return the resident memory; where the system does not report it, the peak."""
         try:
             return int(PROCESS_FIGURES.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         except (OSError, ValueError, IndexError):
@@ -42,14 +42,14 @@ class Itself:
             return most if sys.platform == "darwin" else most * 1_024
 
     def database(self) -> DatabaseView:
-        """Where the node remembers."""
+        """Return the kind, place, size and trouble of the database; the size for SQLite only."""
         url, trouble = self._configuration.store.url, self._running.adapters.store.trouble
         if isinstance(url, SqliteFile):
             return DatabaseView("SQLite", str(url.path), _size_of(url.path), trouble)
         return DatabaseView("PostgreSQL", _shown_server(url), None, trouble)
 
     def settings(self) -> tuple[SettingView, ...]:
-        """In the order of the file; tables of domains and triggers are only named: we do not know what they hold."""
+        """Return the settings in the file's order; for tables of domains and triggers only names: keys are unknown."""
         found = [
             _setting(key, _value(self._configuration, key))
             for section in SECTIONS
@@ -72,13 +72,13 @@ def _size_of(path: Path) -> int:
 
 
 def _shown_server(server: PostgresServer) -> str:
-    """Without its user, and without options."""
+    """Return host, port and database, without user and options."""
     parts = urlsplit(server.url)
     return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _value(configuration: NodeConfiguration, key: Key) -> object:
-    """A key is a field of its section, or of a value of another package that the section holds."""
+    """Return the value of a key: a field of its section, or of another package's value in the section."""
     for holder in _holders(configuration, key.section):
         if any(field.name == key.name for field in fields(holder)):  # type: ignore[arg-type]  # it is a dataclass
             return getattr(holder, key.name)
@@ -89,7 +89,7 @@ def _holders(configuration: NodeConfiguration, section: str) -> Iterator[object]
     own = getattr(configuration, section)
     yield own
     yield from (value for field in fields(own) if is_dataclass(value := getattr(own, field.name)))
-    # What the core has to know of the chain is set in the ledger's section.
+    # The core's settings about the chain are in the ledger's section.
     yield configuration.sequencer
 
 
@@ -106,7 +106,7 @@ def _shown(key: Key, value: object) -> str:
         case None:
             return ""
         case str() if isinstance(key.kind, WebAddress):
-            # A provider's key stands behind its name, a password before it.
+            # A provider's key follows the host name, a password precedes it.
             parts = urlsplit(value)
             place = parts.netloc.rpartition("@")[2]
             return f"{parts.scheme}://{place}{'/…' if parts.path.strip('/') or parts.query else ''}"

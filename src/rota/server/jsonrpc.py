@@ -1,19 +1,19 @@
-"""JSON-RPC 2.0 by hand: bytes in, bytes out, whatever they travelled over.
+"""JSON-RPC 2.0 without a library: bytes in, bytes out, over any transport.
 
-Theory of operation. An `id` is anything and is sent back as it was written, byte for byte; nothing is looked up by
-it, so that several requests at a time may bear the same one. A request without an id is a notification and has no
-answer. The entries of a batch are begun in its order and answered in its order, and wait for nobody in between.
+Theory of operation. An `id` may be any value and is returned as it was written, byte for byte; it is not used for
+lookups, so that several concurrent requests may have the same one. A request without an id is a notification and has no
+answer. The entries of a batch are started and answered in its order, without waiting for one another.
 
-Before anything is decoded, the text is checked to be UTF-8 and its structure is bounded (`structure`), that of the
-whole body and that of each call. The entries of a batch begin a few at a time, so that the event loop serves others
-between them. No request holds it for more than 50 ms of processor time.
+Before decoding, the text is checked to be UTF-8 and its structure is bounded (`structure`), for the whole body and for
+each call. The entries of a batch start a few at a time, so that the event loop serves others in between. No request
+holds it for more than 50 ms of processor time.
 
-The answers to one message are bounded by `answer_bytes_max`. A call that begins when nothing is left of that is refused
-before it does anything; a long answer that does not fit is replaced by an error. Short answers are always given, as
-nobody could tell otherwise whether a submission was accepted.
+The answers to one message are bounded by `answer_bytes_max`. A call that starts when nothing is left of that is refused
+before it does anything; a long answer that does not fit is replaced by an error. Short answers are always sent, as a
+client could not know otherwise whether a submission was accepted.
 
-Errors by whose fault they are: `Rejected` goes to the client as it is; `Unavailable` and a call that takes too
-long are told as such; anything else is ours, is logged whole under a reference, and the client gets the reference.
+Errors by their cause: `Rejected` goes to the client unchanged; `Unavailable` and timeouts are reported as such; any
+other error is ours, is logged in full under a reference, and the client gets the reference.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class _Error(msgspec.Struct):
 
 
 class Answer(NamedTuple):
-    """What is sent back, if anything. `code` is the error of a message that is one request; a batch has none.
+    """The reply to a message, if any. `code` is the error of a message that is one request; a batch has none.
 
-    `retry_after_s` is when an overloaded node wants to be asked again.
+    `retry_after_s` is when the client of an overloaded node should retry.
     """
 
     body: bytes | None
@@ -82,7 +82,7 @@ class Answer(NamedTuple):
 
 
 class _Room:
-    """How many bytes the answers to one message may still have."""
+    """How many bytes the answers to one message may still use."""
 
     __slots__ = ("left",)
 
@@ -91,10 +91,10 @@ class _Room:
 
 
 class Watch(Protocol):
-    """Whoever counts calls."""
+    """Counts calls."""
 
     def called(self, method: str, outcome: str, took_s: float) -> None:
-        """A call has ended: with `ok`, or with the name of its error's code."""
+        """Count a call that has ended: with `ok`, or with the name of its error's code."""
         ...
 
 
@@ -107,11 +107,11 @@ class Dispatcher:
         self._limits: Final = limits
         self._watch: Final = watch
         self._calls: Final = asyncio.Semaphore(limits.calls_max)
-        # By name: there are no more of them than credentials.
+        # By caller name: there are no more of them than credentials.
         self._shares: Final[dict[str, asyncio.Semaphore]] = {}
 
     async def answer(self, body: bytes, caller: Caller, subscriber: Subscriber | None = None) -> Answer:
-        """The answer to a request or a batch; it has no body when the message holds notifications alone.
+        """Return the answer to a request or a batch; it has no body when the message holds only notifications.
 
         `subscriber` is given when the caller's connection stays open and can receive notifications.
         """
@@ -145,7 +145,7 @@ class Dispatcher:
         given = [body for task in begun if (body := task.result().body) is not None]
         if not given:
             return Answer(None)
-        # With the brackets in it, so that many megabytes are copied once.
+        # Includes the brackets, so that many megabytes are copied only once.
         given[0] = b"[" + given[0]
         given[-1] += b"]"
         return Answer(b",".join(given))
@@ -195,12 +195,12 @@ class Dispatcher:
         self._watch.called(name, outcome, time.perf_counter() - began_s)
         if body is not None:
             room.left -= len(body)
-        # What is no request has no id and is answered all the same; a notification is not.
+        # A malformed request has no id and is answered all the same; a notification is not.
         is_answered = bool(bytes(request.id)) or code is ErrorCode.INVALID_REQUEST
         return Answer(body if is_answered else None, code, retry_after_s)
 
     def _check_bounds(self, request: _Request, room: _Room) -> None:
-        """`Rejected` when the parameters are too much to be walked, or when there is no room for an answer."""
+        """Raise `Rejected` when the parameters have too many tokens, or when there is no room left for an answer."""
         flaw = flaw_of(bytes(request.params), self._limits.json_depth_max, self._limits.call_tokens_max)
         if flaw:
             raise invalid("params", flaw)
@@ -239,7 +239,7 @@ class Dispatcher:
         return method
 
     async def _call(self, method: Method, request: _Request, subscriber: Subscriber | None) -> object:
-        """A call waits for its turn and is done within one time; what it began may be done later all the same."""
+        """Call the method within `call_timeout_ms`, including the wait for a turn; its effects may still come later."""
         arguments = method.read(bytes(request.params))
         if method.needs_connection and subscriber is None:
             raise Rejected(ErrorCode.INVALID_REQUEST, "", f"{method.name} works over a WebSocket alone, not over HTTP")
@@ -251,7 +251,7 @@ class Dispatcher:
                 answer = await method.function(self._node, *connection, **arguments)
                 return narrow(answer) if narrow is not None else answer
         except asyncio.CancelledError:
-            # Somebody stopped waiting: our own caller, or the node for what it would have answered with.
+            # Cancelled: either our own caller is gone, or the node has cancelled what the method waits for.
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
@@ -262,7 +262,7 @@ class Dispatcher:
             ) from None
 
     def _share_of(self, caller: Caller) -> asyncio.Semaphore:
-        """What keeps one caller, with calls that wait, from holding up those of others."""
+        """Return the caller's semaphore, which keeps its waiting calls from delaying those of others."""
         share = self._shares.get(caller.name)
         if share is None:
             share = self._shares[caller.name] = asyncio.Semaphore(share_of(caller, self._limits.calls_max))
@@ -270,7 +270,7 @@ class Dispatcher:
 
 
 def refusal(message: str, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> bytes:
-    """The answer to what is no request: its id is unknown."""
+    """Return the answer to a malformed request, whose id is unknown."""
     return _failure(_NULL, code, message)
 
 

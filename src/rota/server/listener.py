@@ -1,13 +1,13 @@
-"""One port: an aiohttp application behind a bound on connections.
+"""One port: an aiohttp application with a bound on connections.
 
-Theory of operation. A connection is busy while a request of it is being handled, a WebSocket for as long as it is open;
-otherwise it is idle. When the bound is reached, a new connection takes the place of an idle one: of the oldest that has
-never had a request answered, or else of the one that has been idle for longest. So connections that say nothing keep
-nobody out. If all are busy, a few more connections are let in, and serve health checks alone (`ALWAYS_SERVED`).
+Theory of operation. A connection is busy while one of its requests is handled, a WebSocket for as long as it is open;
+otherwise it is idle. When the bound is reached, a new connection replaces an idle one: the oldest that has never had a
+request answered, or else the one that has been idle for longest. So silent connections exclude no client. If all are
+busy, a few more connections are accepted, and serve health checks alone (`ALWAYS_SERVED`).
 
-One that sends nothing, or a request's head too slowly, is closed after `idle_timeout_ms`, which aiohttp counts from its
-first moment. One whose request was refused before its end has `receive_timeout_ms` to send the rest into nothing, so
-that it reads the refusal.
+A connection that sends nothing, or a request's head too slowly, is closed after `idle_timeout_ms`, which aiohttp counts
+from its first moment. One whose request was refused before its end has `receive_timeout_ms` to send the rest, which is
+discarded, so that it reads the refusal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Listener:
-    """Serves an application at one place until it is stopped."""
+    """Serves an application at one address until it is stopped."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Listener:
         self._runner: Final = web.AppRunner(
             application,
             handle_signals=False,
-            # A client that goes away ends the calls that nobody would hear the answers of.
+            # A client that disconnects cancels its calls, whose answers it would not receive.
             handler_cancellation=True,
             shutdown_timeout=limits.stop_timeout_ms / 1_000,
             **self._handler_options,
@@ -65,7 +65,7 @@ class Listener:
         self.port = 0
 
     async def start(self) -> None:
-        """Listen. `OSError` when the address is not to be had."""
+        """Start to listen. `OSError` when the address cannot be bound."""
         await self._runner.setup()
         loop = asyncio.get_running_loop()
         try:
@@ -82,18 +82,18 @@ class Listener:
         self.port = self._listening.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Listen no more, let what is being answered end within the time for it, close the rest."""
+        """Stop listening, let requests in progress end within their timeout, and close the rest."""
         if self._listening is not None:
             self._listening.close()
         await self._runner.cleanup()
 
     @property
     def connection_count(self) -> int:
-        """How many are open."""
+        """How many connections are open."""
         return self._connections.count
 
     def address(self, scheme: str) -> str:
-        """Where it listens, as a URL."""
+        """Return the address at which it listens, as a URL."""
         host = f"[{self._bind.host}]" if ":" in self._bind.host else self._bind.host
         return f"{scheme}{'s' if self._tls is not None else ''}://{host}:{self.port}"
 
@@ -109,7 +109,7 @@ class Listener:
         made = Connection(server, connections, self._partial, loop, self._handler_options)
         connections.add(made)
         if self._tls is not None:
-            # asyncio tells nobody that a handshake has failed.
+            # asyncio does not report a failed handshake.
             loop.call_later(2 * self._handshake_s, connections.remove_if_unmade, made)
         return made
 
@@ -132,17 +132,17 @@ class Listener:
                     transport = request.transport
                     if transport is not None and not transport.is_closing():
                         raise
-                    # The client hung up before it had its answer: that is its own affair, and no error of this node.
+                    # The client disconnected before it had its answer, which is no error of this node.
                     return web.Response()
 
         return watched
 
 
 class Connections:
-    """Those of one listener, by what they do."""
+    """The connections of one listener, by state."""
 
     def __init__(self) -> None:
-        # In the order in which they came to be so.
+        # Each in the order in which they entered the state.
         self._fresh: Final[dict[web.RequestHandler, None]] = {}
         self._idle: Final[dict[web.RequestHandler, None]] = {}
         self._busy: Final[dict[web.RequestHandler, None]] = {}
@@ -158,36 +158,36 @@ class Connections:
         return len(self._busy)
 
     def add(self, connection: web.RequestHandler) -> None:
-        """A new one, which has said nothing."""
+        """Add a new connection, which has sent nothing."""
         self._fresh[connection] = None
 
     def remove(self, connection: web.RequestHandler) -> None:
-        """It has ended."""
+        """Remove a connection that has ended."""
         for each in (self._fresh, self._idle, self._busy):
             each.pop(connection, None)
 
     def remove_if_unmade(self, connection: web.RequestHandler) -> None:
-        """It has not ended its handshake in time, and was closed."""
+        """Remove a connection that did not finish its handshake in time and was closed."""
         if connection.transport is None:
             self.remove(connection)
 
     def busy(self, connection: web.RequestHandler) -> _Busy:
-        """While a request of it is being handled."""
+        """Return a context in which the connection is busy with a request."""
         return _Busy(self, connection)
 
     def begin(self, connection: web.RequestHandler) -> None:
-        """A request of it is being handled."""
+        """Mark the connection as busy."""
         self.remove(connection)
         self._busy[connection] = None
 
     def end(self, connection: web.RequestHandler) -> None:
-        """Its request was handled."""
+        """Mark the connection as idle."""
         if connection in self._busy:
             del self._busy[connection]
             self._idle[connection] = None
 
     def end_an_idle_one(self) -> bool:
-        """Close a connection that has no request; whether there was one."""
+        """Close a connection that has no request; return whether there was one."""
         for each in (self._fresh, self._idle):
             if each:
                 oldest = next(iter(each))
@@ -210,7 +210,7 @@ class _Busy:
 
 
 class Connection(web.RequestHandler):
-    """One of a listener's; WebSocket frames that are not masked end it, and messages that do not end in time."""
+    """A connection of a listener. An unmasked WebSocket frame ends it, and so does a message that ends too late."""
 
     def __init__(
         self,
@@ -226,14 +226,14 @@ class Connection(web.RequestHandler):
         self._frames: MaskedFrames | None = None
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """It has ended."""
+        """Remove the connection, which has ended."""
         self._connections.remove(self)
         if self._frames is not None:
             self._frames.forget()
         super().connection_lost(exc)
 
     def set_parser(self, parser: Any, data_received_cb: Callable[[], None] | None = None) -> None:  # noqa: ANN401
-        """From now on it carries WebSocket frames."""
+        """Check WebSocket frames from now on."""
         self._frames = MaskedFrames(parser, self._partial, self._abort)
         super().set_parser(self._frames, data_received_cb)  # type: ignore[arg-type]  # by its shape
 
@@ -243,8 +243,8 @@ class Connection(web.RequestHandler):
 
 
 class _ClosedAtOnce(asyncio.Protocol):
-    """A connection that there is no room for."""
+    """A connection for which there is no room."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Closed before it is read."""
+        """Close it before it is read."""
         transport.close()

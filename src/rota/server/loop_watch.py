@@ -1,7 +1,8 @@
-"""Measures for how long the event loop was held, as a metric.
+"""Measures how long callbacks hold the event loop, as a metric.
 
 A timer is due every `LOOK_S`. It fires late when callbacks held the loop meanwhile, or when the machine gave this
-process no processor. The thread's own processor time tells the two apart: the loop was held for the smaller of both.
+process no processor time. The thread's own processor time distinguishes the two: the loop was held for the smaller
+of both.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ class LoopWatch:
         self.holds_total = 0
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start to measure."""
         self._span_began_s = self._now_s()
         self._schedule()
 
     def stop(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -49,7 +50,7 @@ class LoopWatch:
         return max(self._longest_s, self._longest_before_s)
 
     def look(self) -> None:
-        """The timer has fired: note for how long the loop was held since it was set."""
+        """Record how long the loop was held since the timer, which has fired, was set."""
         now_s = self._now_s()
         held_s = max(0.0, min(now_s - self._due_s, self._processor_s() - self._used_s))
         if now_s >= self._span_began_s + SPAN_S:

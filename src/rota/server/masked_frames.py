@@ -1,10 +1,10 @@
-"""Refuses WebSocket frames that are not masked, as RFC 6455 §5.1 requires of a server; aiohttp takes them.
+"""Refuses unmasked WebSocket frames, as RFC 6455 §5.1 requires of a server; aiohttp accepts them.
 
-It also bounds messages that have begun and not ended, which aiohttp keeps for as long as the connection lives: each has
-a time to end in, and all of a listener have so many bytes. Beyond that the connection with the largest one is ended.
+It also bounds incomplete messages, which aiohttp keeps while the connection is open: each has a timeout, and all of a
+listener a limit in bytes. Beyond that the connection with the largest one is ended.
 
-The check follows the heads of frames and hands the bytes on. In place of an unmasked frame the reader behind it is
-given one with a reserved opcode, so that it ends the connection with a protocol error in its usual way.
+The check parses the heads of frames and passes the bytes on. In place of an unmasked frame, the reader behind it gets
+one with a reserved opcode, so that it ends the connection with a protocol error in its usual way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CONTROL: Final = 0x08
 MASKED: Final = 0x80
 LENGTH: Final = 0x7F
 HEAD_BYTES: Final = 2
-# These lengths say that the length itself follows, in so many bytes.
+# These lengths mean that the length itself follows, in so many bytes.
 LENGTH_BYTES: Final = {126: 2, 127: 8}
 MASK_BYTES: Final = 4
 # A final frame of the reserved opcode 3, masked and empty.
@@ -26,19 +26,19 @@ WRONG_FRAME: Final = bytes((0x83, MASKED, 0, 0, 0, 0))
 
 
 class Reader(Protocol):
-    """What reads frames."""
+    """Reads frames."""
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Read these bytes; whether the stream has ended, and what is left of them."""
+        """Read these bytes; return whether the stream has ended, and the bytes not read."""
         ...
 
     def feed_eof(self) -> None:
-        """There are no more."""
+        """Handle the end of the stream."""
         ...
 
 
 class PartialMessages:
-    """Messages of a listener's connections that have begun and not ended."""
+    """The incomplete messages of a listener's connections."""
 
     def __init__(self, bytes_max: int, timeout_s: float) -> None:
         self._bytes_max: Final = bytes_max
@@ -48,11 +48,11 @@ class PartialMessages:
 
     @property
     def bytes_count(self) -> int:
-        """Of all of them."""
+        """The size of all of them."""
         return sum(self._of.values())
 
     def note(self, connection: MaskedFrames, bytes_count: int) -> None:
-        """So much has come of a message that has not ended; 0 when it has, or there is none."""
+        """Record how many bytes of an incomplete message have arrived; 0 when it is complete or there is none."""
         if not bytes_count:
             self._of.pop(connection, None)
             if (timer := self._timers.pop(connection, None)) is not None:
@@ -71,24 +71,24 @@ class PartialMessages:
 
 
 class MaskedFrames:
-    """Stands before a reader of frames. `end` ends the connection."""
+    """Checks frames before passing them to a reader. `end` ends the connection."""
 
     def __init__(self, reader: Reader, partial: PartialMessages, end: Callable[[], None]) -> None:
         self._reader: Final = reader
         self._partial: Final = partial
         self.end: Final = end
-        # Of the message that has begun: the bytes of its frames. A control frame may stand between two of them.
+        # The bytes of the incomplete message's frames. A control frame may come between two of them.
         self._message_bytes = 0
         self._is_final = True
         self._is_control = False
-        # The first byte of a frame whose second one has not come: that one tells whether it is masked.
+        # The first byte of a frame whose second one, which has the mask bit, has not arrived.
         self._held = b""
         self._head = b""
         self._left = 0
         self._is_refused = False
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Hand the bytes on up to the first frame that is not masked."""
+        """Pass the bytes on up to the first unmasked frame."""
         if self._is_refused:
             return True, b""
         whole = self._held + data
@@ -102,16 +102,16 @@ class MaskedFrames:
         return self._reader.feed_data(WRONG_FRAME)
 
     def feed_eof(self) -> None:
-        """There are no more."""
+        """Handle the end of the stream."""
         self.forget()
         self._reader.feed_eof()
 
     def forget(self) -> None:
-        """The connection has ended."""
+        """Stop counting the message: the connection has ended."""
         self._partial.note(self, 0)
 
     def _follow(self, data: bytes) -> tuple[int, bool]:
-        """How many of these bytes may be handed on now, and whether the frame that follows them is masked."""
+        """Return how many of these bytes may be passed on now, and whether the frame that follows them is masked."""
         at, size = 0, len(data)
         while at < size:
             if self._left:
@@ -140,7 +140,7 @@ class MaskedFrames:
         return size, True
 
     def _count(self, step: int) -> None:
-        """Bytes of a frame; with its last ones the message may end."""
+        """Count bytes of a frame; 0 when the message is complete."""
         if self._is_control:
             return
         self._message_bytes = 0 if self._is_final and not self._left else self._message_bytes + step

@@ -7,7 +7,7 @@ import gc
 import os
 from typing import Final
 
-# Allocations between two collections, and how many younger ones come before an older one.
+# Allocations between two collections, and how many younger ones precede an older one.
 GARBAGE_THRESHOLDS: Final = (50_000, 20, 50)
 HEAPS_MAX: Final = 2
 _M_ARENA_MAX: Final = -8

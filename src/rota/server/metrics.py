@@ -1,7 +1,7 @@
-"""Figures for Prometheus: what the entrance counts itself, and what the node measures at the moment of asking.
+"""Metrics for Prometheus: counters of the entrance itself, and measurements of the node at each scrape.
 
-The registry is handed in: several nodes in one process, as in a test, do not share their figures. A label has only
-values that we know beforehand: a client cannot make series by inventing names of methods.
+The registry is passed in: several nodes in one process, as in a test, do not share metrics. Labels have only values
+that are known beforehand: a client cannot create series by inventing names of methods.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 
 class EntranceMetrics:
-    """What the entrance counts."""
+    """The metrics of the entrance."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._calls: Final = Counter(
@@ -56,26 +56,26 @@ class EntranceMetrics:
         registry.register(self._holds)
 
     def called(self, method: str, outcome: str, took_s: float) -> None:
-        """A call has ended."""
+        """Count a call that has ended."""
         self._calls.labels(method, outcome).inc()
         self._seconds.labels(method).observe(took_s)
 
     def refused(self, reason: str) -> None:
-        """A request or a connection was not let in."""
+        """Count a request or a connection that was refused."""
         self._refused.labels(reason).inc()
 
     def watch_connections(self, listener: str, count: Callable[[], int]) -> None:
-        """Ask this for the number of open ones when Prometheus asks."""
+        """Call this for the number of open connections at each scrape."""
         self._connections.labels(listener).set_function(count)
 
     def watch_loop(self, watch: LoopWatch) -> None:
-        """Show what this one measures."""
+        """Export the measurements of this watch."""
         self._hold_longest.set_function(lambda: watch.longest_s)
         self._holds.count = lambda: watch.holds_total
 
 
 class CallbackCounter(Collector):
-    """A counter whose value is asked for when Prometheus asks."""
+    """A counter whose value is read at each scrape."""
 
     def __init__(self, name: str, text: str) -> None:
         self._name: Final = name
@@ -83,12 +83,12 @@ class CallbackCounter(Collector):
         self.count: Callable[[], int] = lambda: 0
 
     def collect(self) -> Iterator[Metric]:
-        """Its value now."""
+        """Yield the current value."""
         yield CounterMetricFamily(self._name, self._text, value=self.count())
 
 
 class Figure(NamedTuple):
-    """One of the node's measurements: its name for Prometheus, the field, and what it is."""
+    """One measurement of the node: its metric name, the field, and its description."""
 
     name: str
     field: str
@@ -197,23 +197,23 @@ PEER_DROPPED: Final = Figure("rota_peer_dropped_messages", "peers", "Messages dr
 
 
 class NodeCollector(Collector):
-    """Asks the node when Prometheus asks; what the node does not know is not shown."""
+    """Collects the node's measurements at each scrape; unknown values are left out."""
 
     def __init__(self, node: Node, *, has_splice_names: bool = True) -> None:
         self._node: Final = node
         self._has_splice_names: Final = has_splice_names
 
     def collect(self) -> Iterator[Metric]:
-        """All figures of this moment."""
+        """Yield all current metrics."""
         return node_metrics(self._node.measurements(), not self._node.readiness(), self._has_splice_names)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing beforehand: a registry would otherwise ask a node that has not started."""
+        """Describe nothing: otherwise a registry would collect from a node that has not started."""
         return iter(())
 
 
 def node_metrics(measured: Measurements, is_ready: bool, has_splice_names: bool) -> Iterator[Metric]:
-    """All figures of a node, from what it measured."""
+    """Yield all metrics of a node's measurements."""
     yield GaugeMetricFamily("rota_ready", "1 when nothing that the node needs is missing", value=int(is_ready))
     for figure in GAUGES:
         value = getattr(measured, figure.field)

@@ -19,7 +19,7 @@ class NumberFile:
         self._path: Final = folder / FILE_NAME
 
     def read(self) -> int:
-        """The number; 0 when none was kept."""
+        """Return the number; 0 when there is none. `Unavailable` when the file is malformed or unreadable."""
         try:
             return int(read_private(self._path).reveal())
         except NotThere:
@@ -28,7 +28,7 @@ class NumberFile:
             raise Unavailable(f"{self._path}: must hold the last write number of the database: {error}") from error
 
     def write(self, number: int) -> None:
-        """Durable on return."""
+        """Write the number durably. `Unavailable` when it cannot be written."""
         try:
             write_over(self._path, Secret(f"{number}\n".encode()))
         except (KeyFileError, OSError) as error:

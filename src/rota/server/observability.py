@@ -1,15 +1,15 @@
-"""How a node tells what it does: structured logs, and spans that follow one transaction over all nodes.
+"""Observability of a node: structured logs, and spans that follow one transaction over all nodes.
 
-Logs. Lines of the node (`rota.logs.catalogue`) and of libraries go through one list of processors and come out in one
-form: a line for a person, or a JSON object for a program. Libraries log from level info on. Secrets do not come out: a
-field with a name like `password` is hidden, passwords are cut out of addresses, bytes that are no id are replaced by
-their number, and tracebacks have no local variables.
+Logs. Lines of the node (`rota.logs.catalogue`) and of libraries go through one list of processors and have one form: a
+line for a person, or a JSON object for a program. Libraries log from level info on. Secrets are not logged: a field
+with a name like `password` is hidden, passwords are removed from addresses, bytes that are no id are replaced by their
+number, and tracebacks have no local variables.
 
 Spans. A transaction's trace id *is* its intent id, which is 16 bytes on every node: so the spans of all nodes join
-without a header on the wire. Each node has one span per transaction, with an event per milestone (`milestones`).
-Nobody emits the root that they hang on: its span id is made of the intent id, the same everywhere. Which
-transactions are traced follows from the intent id too, so that all nodes pick the same ones. Without an SDK there are
-no spans, and following costs nothing.
+without a header on the wire. Each node has one span per transaction, with an event per milestone (`milestones`). No
+node emits their common root: its span id is derived from the intent id, the same everywhere. Which transactions are
+traced follows from the intent id too, so that all nodes sample the same ones. Without an SDK there are no spans and no
+cost.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HIDDEN: Final = "[hidden]"
 DEPTH_MAX: Final = 4
 SCOPE: Final = "rota"
 TRACES_PATH: Final = "/v1/traces"
-# Between two looks at the readiness of a node: at most one line is logged for each.
+# Between two checks of a node's readiness: at most one line is logged for each.
 READINESS_LOOK_S: Final = 5.0
 STARTING_LOOK_S: Final = 0.1
 
@@ -61,11 +61,11 @@ _OF_LOGGING: Final = ("exc_info", "stack_info", "_record", "_from_structlog")
 
 
 def configure_logging(level: LogLevel, form: LogFormat, stream: TextIO | None = None) -> None:
-    """From now on everything that is logged in this process comes out in this form, to standard error if nowhere else.
+    """Log all events of this process in this form, to `stream` or else standard error.
 
-    It replaces what was configured before.
+    It replaces the previous configuration.
     """
-    # Both lists work on a programme's own words; what they render is what a reader gets.
+    # Both lists work on the original values; what they render is the text that a reader gets.
     before: list[Processor] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -96,12 +96,12 @@ def configure_logging(level: LogLevel, form: LogFormat, stream: TextIO | None = 
 
 
 def show_ids_and_hide_secrets(_: object, __: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """A processor: ids as people know them, and nothing that is nobody's business."""
+    """A processor: format ids for readers and hide secrets."""
     return {name: value if name in _OF_LOGGING else _shown(name, value, DEPTH_MAX) for name, value in event.items()}
 
 
 def hide_secrets_in_traceback(_: object, __: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """A processor: an exception's own words may hold an address with a password."""
+    """A processor: remove passwords in addresses from an exception's text."""
     if isinstance(event.get("exception"), str):
         event["exception"] = _without_secrets(event["exception"])
     return event
@@ -154,23 +154,23 @@ def _without_secrets(text: str) -> str:
 
 
 class CannotTrace(Exception):
-    """Spans were asked for and cannot be had; the text says what would be right."""
+    """Spans are configured but cannot be exported; the text names the fix."""
 
 
 class Tracing:
-    """A way for spans to leave: a tracer, and the end of it."""
+    """An exporter of spans: a tracer, and its shutdown."""
 
     def __init__(self, tracer: Tracer, flush_and_stop: Callable[[], None]) -> None:
         self.tracer: Final = tracer
         self._flush_and_stop: Final = flush_and_stop
 
     def stop(self) -> None:
-        """Send what has not been sent. It waits for the collector, so call it in a thread."""
+        """Send the remaining spans. It blocks for the collector, so call it in a thread."""
         self._flush_and_stop()
 
 
 def tracing_to(endpoint: str | None, node: NodeName) -> Tracing | None:
-    """Spans over OTLP (HTTP) to this address; nothing when there is none. `CannotTrace` without the SDK."""
+    """Return an exporter of spans over OTLP (HTTP), or None without an address. `CannotTrace` without the SDK."""
     if endpoint is None:
         return None
     try:
@@ -187,10 +187,10 @@ def tracing_to(endpoint: str | None, node: NodeName) -> Tracing | None:
 
 
 class TransactionSpans:
-    """One node's spans, one per transaction that it has to do with; sees events and effects as a `Watcher`.
+    """One node's spans, one per transaction that it takes part in; sees events and effects as a `Watcher`.
 
-    At most `open_max` are open: the one that was touched longest ago is ended when there are more. As many that have
-    ended are remembered, so that a late word on one does not begin another.
+    At most `open_max` are open: beyond that the least recently updated one is ended. As many ended ones are remembered,
+    so that a late event does not start another span.
     """
 
     def __init__(
@@ -205,19 +205,19 @@ class TransactionSpans:
         self._milestones: Final = Milestones(node)
 
     def saw_event(self, event: Event) -> None:
-        """Told to the core."""
+        """Record an event that the core received."""
         if self._tracer is not None:
             for sighting in self._milestones.of_event(event):
                 self._note_all(self._tracer, sighting)
 
     def saw_effect(self, effect: Effect) -> None:
-        """Asked for by the core."""
+        """Record an effect that the core ordered."""
         if self._tracer is not None:
             for sighting in self._milestones.of_effect(effect):
                 self._note_all(self._tracer, sighting)
 
     def close(self) -> None:
-        """End all that are open: the node stops."""
+        """End all open spans: the node stops."""
         while self._open:
             self._end_oldest()
 
@@ -252,7 +252,7 @@ class TransactionSpans:
         return tracer.start_span(f"transaction at {self._node}", context=parent, attributes=attributes)
 
     def _end(self, intent: IntentId, sighting: Sighting) -> None:
-        """The sender's ends with the receipt, as a block may be taken back; the others' with the ledger's word."""
+        """End the span: the sender's at its receipt, as a block may be taken back; the others' at the confirmation."""
         span = self._open.pop(intent).span
         if sighting.has_failed:
             span.set_status(Status(StatusCode.ERROR, sighting.detail))
@@ -271,7 +271,7 @@ class TransactionSpans:
 
 
 class _OpenSpan:
-    """A span, and what it has told already: what is repeated on the wire is one event here."""
+    """A span, and the events that it has: one that is repeated on the wire is added once."""
 
     __slots__ = ("_told", "is_sender", "span")
 
@@ -291,7 +291,7 @@ class _OpenSpan:
 
 
 def root_of(intent: IntentId) -> SpanContext:
-    """What all spans of a transaction hang on: its trace id is the intent id."""
+    """Return the common root of a transaction's spans, whose trace id is the intent id."""
     span_id = int.from_bytes(hashlib.sha256(intent).digest()[:8], "big") or 1
     return SpanContext(
         int.from_bytes(intent, "big"), span_id, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED)

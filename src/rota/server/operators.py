@@ -1,9 +1,9 @@
-"""What operators and their machines ask over plain HTTP: alive, ready, figures.
+"""The endpoints of operators and their tools over plain HTTP: liveness, readiness, metrics.
 
-`/livez` and `/readyz` need no credentials, as whatever starts and stops nodes has none; they tell nothing of
-transactions, and nothing of the machine's folders. `/metrics` needs the role `read` wherever credentials are needed at
-all, and is not for credentials that are held to parties. Under a host name that a stranger's page may have taken (DNS
-rebinding), `/readyz` says no more than whether the node is ready, and `/metrics` nothing without credentials.
+`/livez` and `/readyz` need no credentials, as process managers have none; they return nothing about transactions, and
+nothing about the machine's folders. `/metrics` needs the role `read` if the node requires credentials at all, and
+refuses credentials that are restricted to parties. Under a host name that a foreign page may have taken (DNS
+rebinding), `/readyz` returns only whether the node is ready, and `/metrics` nothing without credentials.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Operators:
         self._registry: Final = registry
 
     def add_to(self, application: web.Application) -> None:
-        """Serve at the three places."""
+        """Add the three endpoints."""
         application.router.add_get("/livez", self._on_livez)
         application.router.add_get("/readyz", self._on_readyz)
         application.router.add_get("/metrics", self._on_metrics)
 
     async def _on_livez(self, _: web.Request) -> web.Response:
-        """That it is answered is the answer."""
+        """Answer 200: any answer means that the process is alive."""
         return _json(web.HTTPOk.status_code, {"node": self._node.name, "live": True})
 
     async def _on_readyz(self, request: web.Request) -> web.Response:

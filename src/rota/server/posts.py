@@ -1,9 +1,10 @@
 """JSON-RPC over HTTP POST.
 
 An answer to JSON-RPC has HTTP status 200, whether it is a result or an error, with two exceptions that proxies should
-see: a caller who may not make this one call (403), and a node with too much to do (503). What never became JSON-RPC has
-the status that says why, with an error of the same shape in the body: missing or unknown credentials (401), too long
-(413), too slow (408), encoded (415), too much at a time (503), for a page that is not welcome (403).
+see: a caller who may not make this one call (403), and an overloaded node (503). A request that is refused before it is
+read as JSON-RPC has the status of the reason, with an error of the same shape in the body: missing or unknown
+credentials (401), too long (413), too slow (408), encoded (415), too much at a time (503), a page of a refused origin
+(403).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RETRY_AFTER_S: Final = "1"
 PREFLIGHT_S: Final = "600"
 CHALLENGE: Final = 'Bearer realm="rota"'
 OK: Final = web.HTTPOk.status_code
-# Of a message that is one request; the entries of a batch have errors of their own.
+# For a message that is one request; the entries of a batch have errors of their own.
 STATUSES: Final[Mapping[ErrorCode | None, int]] = {
     ErrorCode.NOT_AUTHORISED: web.HTTPForbidden.status_code,
     ErrorCode.OVERLOADED: web.HTTPServiceUnavailable.status_code,
@@ -94,7 +95,7 @@ class Posts:
         return _error(web.HTTPRequestEntityTooLarge.status_code, f"the body must be at most {size_max} bytes")
 
     async def _send(self, request: web.Request, answer: web.Response) -> None:
-        """A client that does not take its answer in time is cut off; else it would be kept in memory for it."""
+        """Send an answer; disconnect a client that does not take it in time, to free its memory."""
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is not None:
             answer.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
@@ -109,7 +110,7 @@ class Posts:
                 request.transport.abort()
 
     async def _on_options(self, request: web.Request) -> web.Response:
-        """What a browser asks before it lets a page of another origin call."""
+        """Answer a browser's preflight request for a page of another origin."""
         if hdrs.ORIGIN not in request.headers or not self._door.is_welcome_page(request):
             return web.Response(status=web.HTTPForbidden.status_code)
         return web.Response(
@@ -125,7 +126,7 @@ class Posts:
 
 
 def _not_admitted(rejected: Rejected) -> web.Response:
-    """Nothing of the body was read. A challenge to show a password would have browsers ask for one by themselves."""
+    """Return a 401 without reading the body. A Basic challenge would make browsers prompt for a password."""
     answer = web.Response(
         status=web.HTTPUnauthorized.status_code,
         body=refusal(str(rejected), rejected.code),
@@ -137,7 +138,7 @@ def _not_admitted(rejected: Rejected) -> web.Response:
 
 
 def _error(status: int, message: str) -> web.Response:
-    """The rest of the request is not read, so that the connection cannot be used again."""
+    """Return an error that closes the connection, since the rest of the request is not read."""
     answer = web.Response(status=status, body=refusal(message), content_type=JSON)
     answer.force_close()
     return answer

@@ -1,10 +1,10 @@
-"""A node as a process: opened from its configuration, served to its users, stopped by signals.
+"""A node as a process: created from its configuration, run with its servers, stopped by signals.
 
     keys and certificate -> store, chain, peers, domains -> the running node -> its entrance
 
-The order is that of dependence: nothing listens before there is something to answer with, and what was opened is
-closed in the reverse order, however the life ends. The entrance opens before the store is there, so that `/readyz`
-can say what is missing.
+Each part is opened after those it depends on: nothing listens before there is a node to answer, and parts are closed in
+the reverse order, however the run ends. The entrance opens before the store is reached, so that `/readyz` can report
+the missing parts.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class CannotListen(CannotStart):
 
 
 class NodeProcess:
-    """One node with all that it needs. `async with opened(...)` makes it, `run` is its life."""
+    """One node with all its parts. `async with opened(...)` creates it, `run` runs it."""
 
     def __init__(
         self, running: RunningNode, facade: NodeFacade, entrance: Entrance, peers: GrpcPeers, keys: NodeKeys
@@ -131,7 +131,7 @@ class NodeProcess:
         self.files: Final = FileWatch(WatchedCertificate(keys, peers, facade.expiry), facade.leaders_seen)
 
     async def run(self) -> None:
-        """Serve until it is stopped."""
+        """Serve until stopped. `CannotListen` when an address cannot be bound."""
         try:
             await self.entrance.start()
         except OSError as error:
@@ -150,20 +150,20 @@ class NodeProcess:
         catalogue.NODE_STOPPED.log()
 
     async def _serve_when_started(self) -> None:
-        """Take commands and log changes of readiness, from the start of the node on."""
+        """Accept commands and log changes of readiness, once the node has started."""
         await self.running.started.wait()
         await asyncio.gather(self.facade.commands.run(), log_readiness(self.facade.readiness))
 
 
 def _prover(configuration: NodeConfiguration) -> ProverProcesses:
-    """What makes proofs, if any are wanted: it starts nothing before."""
+    """Return the prover, whose processes start when they are first needed."""
     settings = configuration.proving
     keys = DEVELOPMENT_KEYS if settings.keys is None else settings.keys
     return ProverProcesses(keys, settings.processes, settings.waiting_max, _tell_of_proving_key)
 
 
 def _make_ready(contracts: KnownContracts, proving: Proving, code: PrivateCode, contract: ContractAddress) -> None:
-    """The node has this contract: start the processes that it needs, before they are asked."""
+    """Start the processes that a contract of this node needs, before the first request for them."""
     proving.prepare_for(contract)
     hosted = contracts.hosted(contract)
     if hosted is not None and hosted.domain.runs_code:
@@ -196,11 +196,11 @@ async def opened(
     *,
     stands_by: bool = False,
 ) -> AsyncIterator[NodeProcess]:
-    """All parts of a node, wired; nothing runs yet. `CannotStart` when one of them cannot be had.
+    """Create all parts of a node, wired, without running them. `CannotStart` when one cannot be created.
 
-    With `stands_by` it waits while another process of the node has the database. `watcher` sees every event and
-    effect; without one, transactions are traced as the configuration says. `prover` makes the proofs of zero-
-    knowledge tokens, in place of the one that comes with Rota.
+    With `stands_by` it waits while another process of the node has the database. `watcher` sees every event and effect;
+    without one, transactions are traced as configured. `prover` makes the proofs of zero-knowledge tokens, in place of
+    the one that comes with Rota.
     """
     name, factory = configuration.node.name, configuration.ledger.factory
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
@@ -274,7 +274,7 @@ async def opened(
         public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
 
         def public_ended(transaction: PublicTransaction) -> None:
-            """Listeners get its receipt, and private transactions that depend on it go on or end."""
+            """Send its receipt to listeners, and release or end private transactions that depend on it."""
             running.receipts.look_soon()
             assert transaction.ending is not None, "it has ended"
             outcome = Outcome.CONFIRMED if transaction.ending.has_succeeded else Outcome.REVERTED
@@ -376,9 +376,9 @@ async def serve(
     *,
     stands_by: bool = False,
 ) -> None:
-    """A node in this process: SIGTERM and SIGINT stop it, a second one at once.
+    """Run a node in this process: SIGTERM and SIGINT stop it, a second one at once.
 
-    `file` is where the configuration was read from; what may change in it without a restart is looked for there.
+    `file` is the configuration file; settings in it that may change without a restart are read from there again.
     """
     async with opened(configuration, keys, stands_by=stands_by) as process:
         if file is not None:
@@ -405,9 +405,9 @@ async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess
 async def _chain(
     configuration: NodeConfiguration, client: RpcClient, known: StoredChain
 ) -> tuple[int, BlockHash | None]:
-    """How many confirmations configuration and chain ask for, as before while it does not answer; and its block 0.
+    """Return the confirmations by configuration and chain, and block 0; the stored ones if the chain does not answer.
 
-    `Unavailable` where it is another chain than before, `CannotStart` where blocks would be lost unnoticed.
+    `Unavailable` if it is another chain than before, `CannotStart` if blocks could be lost unnoticed.
     """
     ledger = configuration.ledger
     try:
@@ -460,7 +460,7 @@ def _database(configuration: NodeConfiguration, stands_by: bool) -> Database:
 def _following(
     configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, registrar: Account, failed: Failed
 ) -> Background:
-    """The Registry of the ledger is followed, and our own entry in it kept up."""
+    """Follow the Registry on the ledger, and renew this node's certificate in it."""
     following = Background("registry", failed)
     if isinstance(registry, ChainRegistry) and configuration.ledger.registry is not None:
         following.begin(registry.run())
@@ -484,7 +484,7 @@ def _registry(configuration: NodeConfiguration, client: RpcClient) -> Registry:
 
 
 def _tracing(configuration: NodeConfiguration) -> tuple[Tracing | None, TransactionSpans | None]:
-    """Where spans go, and what makes them; nothing where nobody asked for them, so that they cost nothing."""
+    """Return the exporter of spans and their source; None for both without an endpoint, at no cost."""
     try:
         tracing = tracing_to(configuration.telemetry.endpoint, configuration.node.name)
     except CannotTrace as error:
@@ -496,7 +496,7 @@ def _tracing(configuration: NodeConfiguration) -> tuple[Tracing | None, Transact
 
 
 def _watcher(watcher: Watcher | None, log: TransactionLog | None) -> Watcher | None:
-    """Both as one; nothing if there is neither, so that events and effects cost no call."""
+    """Return both as one watcher; None if there is neither, so that events and effects cost no call."""
     return Watchers(watcher, log) if watcher is not None and log is not None else watcher or log
 
 
@@ -522,7 +522,7 @@ def _peers(
         listen=transport.listen,
         settings=transport.settings,
         announcement=announcement,
-        # A file with nodes is the operator's own word.
+        # The operator writes a file of nodes, so local endpoints in it are trusted.
         allows_local=transport.local_endpoints or not isinstance(registry, ChainRegistry),
     )
 
@@ -539,7 +539,7 @@ def _deployments_on(client: RpcClient, configuration: NodeConfiguration) -> Find
 
 
 def _defaults(configuration: NodeConfiguration) -> ContractDefaults:
-    """What contracts get that are deployed through this node (protocol §2)."""
+    """Return the defaults of contracts that are deployed through this node (protocol §2)."""
     contracts = configuration.contracts
     return ContractDefaults(
         configuration.ledger.chain_id, contracts.rotation, contracts.range_size, contracts.virtual_nodes
@@ -562,7 +562,7 @@ def _measured(peers: GrpcPeers) -> Callable[[], tuple[PeerMeasurements, ...]]:
 
 
 def _registered(registry: Registry) -> Callable[[], Mapping[NodeName, RegisteredNode]]:
-    """What the chain knows more of the registered nodes than a file does."""
+    """Return the source of registered nodes' on-chain details; a file has none."""
     return registry.nodes if isinstance(registry, ChainRegistry) else dict
 
 

@@ -1,11 +1,11 @@
-"""A node renews its own certificate where the Registry is a contract, 30 days before it ends.
+"""A node renews its own certificate where the Registry is a contract, 30 days before it expires.
 
-The steps are those of `rota keys rotate-certificate` (`keys.transport_files.next_step`): make a next one, announce it,
-show it, and drop the old one when every peer has had the time to see the new one. Each step is found from what lies in
-the folder and what the Registry says, so that whatever is cut short, also by an end of the node, is carried on at the
-next look, and an operator's own exchange as well. The registrar pays. What cannot be done is told once and tried again
-at the next look; meanwhile operators are warned (`service/registry/expiry.py`). A registry that is a file is an
-operator's.
+The steps are those of `rota keys rotate-certificate` (`keys.transport_files.next_step`): create the next one, announce
+it, use it, and drop the old one when every peer has had time to see the new one. Each step follows from the files in
+the folder and the Registry's entry, so that an interrupted renewal, also by the end of the node, continues at the next
+check, and so does an operator's own rotation. The registrar pays. A failure is logged once and retried at the next
+check; meanwhile operators are warned (`service/registry/expiry.py`). If the registry is a file, operators renew
+certificates themselves.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEPS_MAX: Final = 4
 
 
 class Renewal:
-    """Of one node. For `overlap_s` the new certificate is shown before the old one is dropped."""
+    """Renews the certificate of one node. For `overlap_s` the new one is used before the old one is dropped."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class Renewal:
         self._told = ""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Check until cancelled."""
         await asyncio.sleep(FIRST_LOOK_S)
         while True:
             await self.look()
             await asyncio.sleep(LOOK_S)
 
     async def look(self) -> tuple[Step, ...]:
-        """Take the steps that are due, once around at most; those that were taken."""
+        """Take the due steps, at most `STEPS_MAX`, and return them. A failure is logged and ends the check."""
         taken: list[Step] = []
         try:
             while len(taken) < STEPS_MAX and (step := await self._due()) not in (Step.NOTHING, Step.REGISTER):

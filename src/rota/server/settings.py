@@ -1,7 +1,7 @@
-"""Where the entrance listens, whom it lets in, and every limit that it keeps, in one frozen value.
+"""The entrance's addresses, credentials and limits, in one frozen value.
 
-Without credentials everybody who reaches the port may do everything, so that is allowed on loopback addresses alone:
-such a `Settings` cannot be made, and a node with it does not start.
+Without credentials every caller that reaches the port may do everything, so that is allowed on loopback addresses
+alone: otherwise `Settings` cannot be created, and the node does not start.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rota.server.tls import TlsFiles
 
 HTTP_PORT: Final = 31_548
 WEBSOCKET_PORT: Final = 31_549
-# An answer up to this size is given even where a longer one would be refused.
+# An answer up to this size is sent even where a longer one would be refused.
 SHORT_ANSWER_BYTES: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """A place to listen at; port 0 lets the kernel choose."""
+    """An address to listen at; port 0 lets the kernel choose."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -34,7 +34,7 @@ class Bind:
 
     @property
     def is_loopback(self) -> bool:
-        """Only programs on this machine reach it. A name other than localhost is not trusted to be such a place."""
+        """Whether only programs on this machine can reach it; false for any name other than localhost."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -43,10 +43,10 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is more than this is refused or ended, so that no client can take the memory or the time of the others.
+    """Requests beyond these limits are refused or ended, so that no client takes the memory or time of others.
 
     Connections are counted per listener, calls over all of them. `bodies_bytes_max` is for all requests that are being
-    read or answered at a time; a WebSocket's messages are counted once they are whole. A body is read only after its
+    read or answered at a time; a WebSocket's messages are counted once they are complete. A body is read only after its
     caller is admitted; it has room for an intent of the greatest size in hex, and 1 MiB besides. `answers_bytes_max` is
     for all answers that clients have not received yet. A token is a text, a comma or a bracket of the JSON.
 
@@ -91,13 +91,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One node's entrance. Without `operations`, operators are served where HTTP is; without `commands`, no gRPC is.
+    """One node's entrance. Without `operations`, operators use the HTTP port; without `commands`, there is no gRPC.
 
-    `origins` are the web pages that may call from a browser, such as `https://app.example`; a request that a browser
-    sends for any other page is refused, because it could be a stranger's page in an operator's browser. `proxies` are
-    addresses and networks of reverse proxies: of their requests the address counts that they name in
-    `X-Forwarded-For`. With `tls` all of them are served over TLS alone. `has_splice_metrics` adds the names that CIP
-    64 has for figures of automation.
+    `origins` are the web pages that may call from a browser, such as `https://app.example`; a browser's request for any
+    other page is refused, because it could be a foreign page in an operator's browser. `proxies` are addresses and
+    networks of reverse proxies: for their requests the client address is the one that they name in `X-Forwarded-For`.
+    With `tls` all of them are served over TLS alone. `has_splice_metrics` adds the names that CIP 64 has for metrics of
+    automation.
     """
 
     http: Bind = Bind(port=HTTP_PORT)

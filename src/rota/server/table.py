@@ -46,12 +46,12 @@ async def discover(
     node: Node,  # noqa: ARG001  # every method is given the node
 ) -> Annotated[dict[str, Any], Meta(description="An OpenRPC document")]:
     """All methods of this node, with their parameters, answers and roles."""
-    # It is the same for everybody: encoding it anew would hold the event loop for more than a millisecond each time.
+    # It is the same for all callers: encoding it each time would hold the event loop for more than a millisecond.
     return encoded_document()  # type: ignore[return-value]  # as JSON, it is the object that the type describes
 
 
 def table_of(methods: Sequence[Method]) -> dict[str, Method]:
-    """Methods by name."""
+    """Return the methods by name."""
     table = {each.name: each for each in methods}
     assert len(table) == len(methods), "no two methods have one name"
     return table
@@ -86,7 +86,7 @@ TABLE: Final = table_of(
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A recorded request with its answer. `pushed` is what the node sends because of it on the same connection."""
+    """A recorded request with its answer. `pushed` is the notification that it causes on the same connection."""
 
     params: list[Any]
     result: Any | msgspec.UnsetType = msgspec.UNSET
@@ -95,14 +95,14 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def example_of(name: str) -> Example | None:
-    """The example of a method, as `make examples` recorded it; None for a new method."""
+    """Return the example of a method, as `make examples` recorded it; None for a new method."""
     file = files("rota.server").joinpath(EXAMPLES, f"{name}.json")
     return msgspec.json.decode(file.read_bytes(), type=Example) if file.is_file() else None
 
 
 @cache
 def document() -> dict[str, Any]:
-    """The OpenRPC document of the table."""
+    """Return the OpenRPC document of the table."""
     methods = tuple(TABLE.values())
     types = [parameter.type for each in methods for parameter in each.parameters]
     types += [each.result.type for each in methods]
@@ -133,7 +133,7 @@ def document() -> dict[str, Any]:
 
 @cache
 def encoded_document() -> msgspec.Raw:
-    """The same as JSON."""
+    """Return the document as JSON."""
     return msgspec.Raw(encode(document()))
 
 

@@ -1,11 +1,11 @@
-"""TLS on the entrance: a certificate with its key, which can be exchanged while the node runs, and client certificates.
+"""TLS on the entrance: a certificate with its key, replaceable while the node runs, and client certificates.
 
-Theory of operation. One `SSLContext` serves HTTP, WebSockets and operators. Files that were exchanged are loaded into a
-context of their own, which each later handshake uses: only a key that fits its certificate replaces what is served, an
-authority that was removed is trusted no more, and connections stay. gRPC asks for the files with each handshake.
+Theory of operation. One `SSLContext` serves HTTP, WebSockets and operators. Replaced files are loaded into a new
+context, which each later handshake uses: only a key that fits its certificate replaces the current ones, a removed
+authority is no longer trusted, and connections stay open. gRPC requests the files at each handshake.
 
 With `client_ca`, clients may show a certificate that an authority in that file has signed. A credential names one by
-its SHA-256; a certificate that no credential names admits nobody.
+its SHA-256; a certificate that no credential names gives no access.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Where the certificate is (with the chain to its authority, if any), its key, and those who sign clients'."""
+    """The files of the certificate (with the chain to its authority, if any), its key, and clients' authorities."""
 
     certificate: Path
     key: Path
@@ -32,7 +32,7 @@ class TlsFiles:
 
 
 class ServerTls:
-    """What the entrance shows. `ValueError` or `OSError` when its files cannot be used."""
+    """The certificate of the entrance. `ValueError` or `OSError` when its files cannot be used."""
 
     def __init__(self, files: TlsFiles) -> None:
         self._files: Final = files
@@ -42,7 +42,7 @@ class ServerTls:
         self.context.sni_callback = self._choose
 
     def look(self) -> bool:
-        """Take over files that have changed; whether they had. Those that cannot be used change nothing."""
+        """Reload files that have changed; return whether any had. An error leaves the current ones in use."""
         found = _contents(self._files)
         if found == self._content:
             return False
@@ -51,11 +51,11 @@ class ServerTls:
         return True
 
     def _choose(self, session: ssl.SSLObject, _: str | None, __: ssl.SSLContext) -> None:
-        """OpenSSL asks this in each handshake, whether or not the client names a server."""
+        """Use the current context; OpenSSL calls this in each handshake, whether or not the client names a server."""
         session.context = self._current
 
     def grpc_credentials(self) -> Any:  # noqa: ANN401  # gRPC has no types
-        """The same for gRPC, which asks at each handshake."""
+        """Return the same for gRPC, which requests the files at each handshake."""
         return grpc.dynamic_ssl_server_credentials(self._grpc_configuration(), self._grpc_configuration)
 
     def _grpc_configuration(self) -> Any:  # noqa: ANN401
@@ -63,15 +63,15 @@ class ServerTls:
         return grpc.ssl_server_certificate_configuration(((key, certificate),))
 
 
-def certificate_digest(transport: Any) -> bytes | None:  # noqa: ANN401  # asyncio's, or what stands for it
-    """The SHA-256 of the certificate that the other side of a connection has shown, and proved to be its own."""
+def certificate_digest(transport: Any) -> bytes | None:  # noqa: ANN401  # asyncio's, or a substitute
+    """Return the SHA-256 of the certificate that the other side of a connection has proved to be its own, or None."""
     session = transport.get_extra_info("ssl_object") if transport is not None else None
     shown = session.getpeercert(binary_form=True) if session is not None else None
     return hashlib.sha256(shown).digest() if shown else None
 
 
 def _contents(files: TlsFiles) -> tuple[bytes, bytes, bytes]:
-    """All of them; a key that others may read is refused."""
+    """Return the content of the files. `ValueError` if others may read or write the key."""
     if files.key.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ValueError(f"{files.key}: may be read or written by others; fix it with `chmod 600 {files.key}`")
     return _read(files.certificate), _read(files.key), _read(files.client_ca) if files.client_ca is not None else b""
@@ -86,7 +86,7 @@ def _read(path: Path) -> bytes:
 def _context(files: TlsFiles) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # A session that is resumed would not have its client certificate verified again.
+    # A resumed session would not have its client certificate verified again.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     try:
@@ -100,5 +100,5 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """OpenSSL would ask at the terminal for that of an encrypted key."""
+    """Refuse an encrypted key, for whose password OpenSSL would prompt at the terminal."""
     raise ValueError("the key is encrypted")

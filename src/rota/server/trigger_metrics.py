@@ -1,8 +1,8 @@
-"""Figures of automation for Prometheus.
+"""Metrics of automation for Prometheus.
 
-`rota_trigger_attempted_total` counts attempts of tasks by how they ended; `contention` is true where another node was
-the reason. CIP 64 calls it `splice_trigger_attempted_total`, under which name it is there as well. A task that was done
-before this node began it was not attempted: `rota_trigger_skipped_total` counts it.
+`rota_trigger_attempted_total` counts attempts of tasks by outcome; `contention` is true where another node was first.
+It is exported as `splice_trigger_attempted_total` as well, its name in CIP 64. `rota_trigger_skipped_total` counts
+tasks that were done before this node began them, which are no attempts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPLICE: Final = "splice_trigger_attempted"
 
 
 def trigger_metrics(measured: Measurements, has_splice_names: bool) -> Iterator[Metric]:
-    """All figures of all triggers."""
+    """Yield all metrics of all triggers."""
     triggers = measured.triggers
     yield _attempted("rota_trigger_attempted", triggers)
     if has_splice_names:

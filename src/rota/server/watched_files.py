@@ -1,8 +1,8 @@
 """Files that an operator may change while the node runs: certificates, credentials, the registry, the configuration.
 
-Theory of operation. Every second each file is looked at. What cannot be read changes nothing and is logged once; it
-does not keep the other files from being looked at, whatever went wrong. So a token that was taken back is taken back
-although a key file cannot be read at that moment.
+Theory of operation. Each file is checked every second. One that cannot be read changes nothing and is logged once; it
+does not keep the other files from being checked, whatever the error. So a token is revoked even if a key file cannot be
+read at that moment.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from rota.service.commands.commands import CommandOffice
 from rota.service.registry.expiry import CertificateExpiry
 from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
 
-# What an operator can put right.
+# Errors that an operator can fix.
 EXPECTED: Final = (ValueError, OSError, KeyFileError, ConfigurationRejected)
 
 
 class Watched(Protocol):
-    """Something that is looked at every second."""
+    """A file that is checked every second."""
 
     def look(self) -> None:
-        """Act if it has changed. Whatever it raises is logged, and changes nothing."""
+        """Act if the file has changed. Any exception is logged, and changes nothing."""
         ...
 
 
 class FileWatch:
-    """Looks at all of them, again and again."""
+    """Checks all watched files periodically."""
 
     def __init__(self, *watched: Watched) -> None:
         self.watched: Final[list[Watched]] = [*watched]
         self._told: Final[dict[int, str]] = {}
 
     async def run(self, interval_s: float) -> None:
-        """Until cancelled."""
+        """Check until cancelled."""
         while True:
             await asyncio.sleep(interval_s)
             self.look()
 
     def look(self) -> None:
-        """At each of them, once."""
+        """Check each of them once."""
         for place, each in enumerate(self.watched):
             try:
                 each.look()
@@ -63,7 +63,7 @@ class FileWatch:
 
 
 class WatchedCertificate:
-    """When another certificate becomes current in the folder, peers are shown that one: no restart is needed."""
+    """Uses another certificate towards peers when it becomes current in the folder, without a restart."""
 
     def __init__(self, keys: NodeKeys, peers: GrpcPeers, expiry: CertificateExpiry) -> None:
         self._folder: Final = keys.transport
@@ -72,7 +72,7 @@ class WatchedCertificate:
         self._shown = keys.certificate.fingerprint
 
     def look(self) -> None:
-        """Show another one if there is one."""
+        """Switch to the current certificate if it has changed."""
         certificate = self._folder.current().certificate
         if certificate.fingerprint != self._shown:
             self._peers.use(identity_of(self._folder))
@@ -82,14 +82,14 @@ class WatchedCertificate:
 
 
 class WatchedRegistry:
-    """When the file with the nodes changes, the network is the one that it names from now on."""
+    """Replaces the network's nodes when their file changes."""
 
     def __init__(self, path: Path, registry: StaticRegistry) -> None:
         self._path: Final = path
         self._registry: Final = registry
 
     def look(self) -> None:
-        """Take over what the file says."""
+        """Load the file; apply it if it has changed."""
         nodes = read_registry(self._path)
         if nodes != self._registry.registrations():
             self._registry.change(nodes)
@@ -97,7 +97,7 @@ class WatchedRegistry:
 
 
 class WatchedMaximum:
-    """When the maximum deduplication duration changes in the configuration file, it holds from then on."""
+    """Applies a change of the maximum deduplication duration in the configuration file."""
 
     def __init__(self, path: Path, office: CommandOffice) -> None:
         self._path: Final = path
@@ -105,7 +105,7 @@ class WatchedMaximum:
         self._seen: tuple[int, int] | None = None
 
     def look(self) -> None:
-        """Take over what the file says."""
+        """Load the file if it has changed; apply its maximum."""
         status = self._path.stat()
         stamp = (status.st_mtime_ns, status.st_size)
         if stamp == self._seen:
@@ -118,14 +118,14 @@ class WatchedMaximum:
 
 
 class WatchedCredentials:
-    """When the file with the credentials changes, those are known that it names: a token is taken back at once."""
+    """Replaces the credentials when their file changes: a removed token is revoked at once."""
 
     def __init__(self, path: Path, entrance: Entrance) -> None:
         self._path: Final = path
         self._entrance: Final = entrance
 
     def look(self) -> None:
-        """Take over what the file says."""
+        """Load the file; apply it if it has changed."""
         found = read_credentials(self._path)
         if found != self._entrance.credentials:
             self._entrance.use_credentials(found)
@@ -133,18 +133,18 @@ class WatchedCredentials:
 
 
 class WatchedTls:
-    """When the certificate of the entrance changes, users are shown the new one: no restart is needed."""
+    """Uses the new certificate of the entrance when its files change, without a restart."""
 
     def __init__(self, entrance: Entrance) -> None:
         self._entrance: Final = entrance
 
     def look(self) -> None:
-        """Show another one if there is one."""
+        """Reload the TLS files if they have changed."""
         if self._entrance.look_for_certificate():
             catalogue.FILE_TLS_CHANGED.log()
 
 
 def identity_of(folder: TransportFolder) -> Identity:
-    """What peers are shown."""
+    """Return the certificate and key that peers are shown."""
     current = folder.current()
     return Identity(current.certificate.pem, current.private_key.reveal())

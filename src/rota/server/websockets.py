@@ -2,12 +2,12 @@
 
 Messages of one connection are answered as they are done, in any order; clients match answers by their ids. A client
 that sends faster than it is answered is not read from while `websocket_messages_max` are unanswered; one that does not
-take its answers within `send_timeout_ms` is cut off. So one connection holds a bounded amount of memory, whatever it
-does. Pings are answered.
+take its answers within `send_timeout_ms` is disconnected. So one connection uses a bounded amount of memory. Pings are
+answered.
 
-A connection has its subscriptions. What is pushed for one comes after the answer that names it.
+Subscriptions belong to a connection. Notifications of one come after the answer that names it.
 
-A page in a browser cannot set headers of a WebSocket. It offers what the `Authorization` header would say as one more
+A page in a browser cannot set headers of a WebSocket. It offers the value of the `Authorization` header as one more
 subprotocol, `rota.authorization.` and the text in base64url; never in the address, which is logged in many places.
 """
 
@@ -33,7 +33,7 @@ AUTHORIZATION_PREFIX: Final = "rota.authorization."
 
 
 class WebSockets:
-    """Answers WebSockets."""
+    """Accepts WebSockets, within the limits for all and for one caller."""
 
     def __init__(self, dispatcher: Dispatcher, door: Door, limits: Limits) -> None:
         self._dispatcher: Final = dispatcher
@@ -82,7 +82,7 @@ class WebSockets:
         return socket
 
     def part_from(self, names: frozenset[str]) -> None:
-        """Callers of these names are let in no more: their connections end."""
+        """Close the connections of callers whose credentials are gone."""
         for connection in tuple(self._open):
             if connection.caller.name in names:
                 task = asyncio.create_task(connection.close(WSCloseCode.POLICY_VIOLATION, b"your credentials are gone"))
@@ -94,7 +94,7 @@ class WebSockets:
 
 
 class Connection:
-    """One client."""
+    """The connection of one client."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Connection:
         self._subscriptions: Final = Subscriptions(self.send, limits.websocket_subscriptions_max)
 
     async def serve(self) -> None:
-        """Until it is closed; what is unanswered then is not answered."""
+        """Answer messages until it is closed; calls that are unanswered then are cancelled."""
         try:
             while (message := await self._socket.receive()).type in (WSMsgType.TEXT, WSMsgType.BINARY):
                 body = message.data.encode() if message.type is WSMsgType.TEXT else message.data
@@ -126,7 +126,7 @@ class Connection:
                 task.add_done_callback(self._answered)
         finally:
             try:
-                # What was read before the end is begun, so that the last acknowledgement of a client counts.
+                # Messages read before the end are started, so that a client's last acknowledgement counts.
                 await asyncio.sleep(0)
             finally:
                 await self._end()
@@ -138,7 +138,7 @@ class Connection:
         await asyncio.gather(*self._answering, return_exceptions=True)
 
     async def send(self, text: bytes) -> None:
-        """Send it, or cut the client off when it does not take it."""
+        """Send a frame; disconnect the client if it does not take it in time."""
         try:
             async with asyncio.timeout(self._limits.send_timeout_ms / 1_000):
                 await self._socket.send_frame(text, WSMsgType.TEXT)
@@ -146,11 +146,11 @@ class Connection:
             self._door.metrics.refused("slow")
             self._cut()
         except ConnectionError:
-            # It has gone; whoever reads from it will see that.
+            # The client is gone; the task that reads from it will end the connection.
             return
 
     async def close(self, code: int = WSCloseCode.GOING_AWAY, reason: bytes = b"the node stops") -> None:
-        """Say why it ends."""
+        """Close with a code and a reason."""
         try:
             async with asyncio.timeout(self._limits.stop_timeout_ms / 1_000):
                 await self._socket.close(code=code, message=reason)
@@ -179,7 +179,7 @@ class Connection:
 
 
 def _offered_authorization(request: web.Request) -> str | None:
-    """What a page offers in place of the header; what cannot be read is nothing."""
+    """Return the authorization that a page offers in place of the header; None when missing or unreadable."""
     offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "")
     for each in offered.split(","):
         name = each.strip()

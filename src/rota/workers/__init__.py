@@ -1,1 +1,1 @@
-"""Worker processes: how a node computes for long without holding up its event loop."""
+"""Worker processes: long computations outside the node's event loop."""

@@ -1,9 +1,8 @@
-"""Worker processes: the one way in which a node computes for long without holding up its event loop.
+"""Worker processes: the one way in which a node runs long computations without blocking its event loop.
 
-Processes are spawned, not forked, so that they share nothing with the node; what they are given goes by a pipe and
-nowhere else. They have less right to the processor than the node, whose heartbeats must not wait, and end when the node
-does, however it ends. A process that dies takes its work with it: whoever waits gets `WorkerEnded`, and new processes
-are started for the next order.
+Processes are spawned, not forked, so that they share nothing with the node; their inputs go through a pipe and nowhere
+else. They have a lower priority than the node, whose heartbeats must not wait, and end when the node does, however it
+ends. When a process dies its work is lost: callers get `WorkerEnded`, and new processes are started for the next order.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ V = TypeVar("V")
 
 
 class WorkerEnded(Unavailable):
-    """The process that did the work has ended before it was done."""
+    """The process ended before its work was done."""
 
 
 class Processes:
-    """Some processes of one kind. `begin` runs first in each of them, with what `arguments` makes at each start."""
+    """Processes of one kind. `begin` runs first in each of them, with the result of `arguments` at each start."""
 
     def __init__(
         self,
@@ -47,25 +46,25 @@ class Processes:
         self._arguments: Final = arguments
         self._context: Final = multiprocessing.get_context("spawn")
         self._pool: ProcessPoolExecutor | None = None
-        # Processes end when nobody holds this end of their pipe any more: we close it, or are no more ourselves.
+        # Processes end when this end of their pipe is closed: by `_let_go`, or by the end of the node's process.
         self._leash: Connection | None = None
         self._life = 0
 
     @property
     def life(self) -> int:
-        """Grows with each start: what an earlier process was told is not known to a later one."""
+        """The number of starts so far. State sent to processes of an earlier start is lost."""
         return self._life
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Of the processes that run."""
-        # The executor has no other name for its processes, and lets go of them when it is shut down.
+        """The ids of the running processes."""
+        # The executor has no public name for its processes, and drops them when it is shut down.
         return tuple(self._pool._processes or ()) if self._pool is not None else ()
 
     def order(self, work: Callable[P, V], *arguments: P.args, **named: P.kwargs) -> asyncio.Task[V]:
-        """Have this done in one of the processes: what it returns or raises. `WorkerEnded` when that process ends.
+        """Run work in one of the processes; return a task with its result, its exception or `WorkerEnded`.
 
-        Work that nobody waits for any more, because the task is cancelled, is not begun.
+        If the task is cancelled before the work has started, the work is not done.
         """
         pool = self._running()
         try:
@@ -87,17 +86,17 @@ class Processes:
         return WorkerEnded("the process that did the work has ended; it is started anew")
 
     def open(self) -> int:
-        """The life in which the next order is done."""
+        """Start the processes if needed; return the number of the start that gets the next order."""
         self._running()
         return self._life
 
     def start(self) -> None:
-        """Have the processes run before there is an order for them."""
+        """Start the processes before there is an order for them."""
         if not self.pids:
             self._running().submit(os.getpid)
 
     def replace(self) -> None:
-        """End these processes at once, whatever they do; others are started for the next order."""
+        """Kill these processes at once, whatever they do; others are started for the next order."""
         pool = self._pool
         if pool is not None:
             for pid in self.pids:
@@ -106,7 +105,7 @@ class Processes:
             self._lose(pool)
 
     async def close(self) -> None:
-        """End the processes, at once. What they do is given up."""
+        """End the processes at once, and abandon their work."""
         pool = self._pool
         if pool is not None:
             self._let_go()
@@ -123,23 +122,23 @@ class Processes:
         return self._pool
 
     def _lose(self, pool: ProcessPoolExecutor) -> None:
-        """The first who learns of it lets go; the others must not end what was started since."""
+        """Release a broken pool once; later callers must not end processes that were started since."""
         if pool is self._pool:
             self._let_go()
         pool.shutdown(wait=False, cancel_futures=True)
 
     def _let_go(self) -> None:
-        """The processes end. Whoever waits for one of them is told so."""
+        """Close the pipe, so that the processes end; waiting callers get `WorkerEnded`."""
         assert self._leash is not None, "there are processes"
         self._leash.close()
         self._pool = self._leash = None
 
 
-# What follows runs in the processes.
+# The code below runs in the worker processes.
 
 
 def _begin_process(leash: Connection, begin: Callable[..., None] | None, arguments: tuple[object, ...]) -> None:
-    # A node that is interrupted stops in its own order, and ends its processes when it has no more use for them.
+    # On an interrupt the node stops in its own order, and ends its processes when it no longer needs them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
     threading.Thread(target=_end_with, args=(leash,), daemon=True).start()

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A compiled contract. `bytecode` is run once with the constructor's arguments behind it."""
+    """A compiled contract. `bytecode` is run once, followed by the constructor's arguments."""
 
     name: str
     abi: tuple[dict[str, Any], ...]
@@ -21,7 +21,7 @@ class Artifact:
 
 @cache
 def load_artifact(name: str) -> Artifact:
-    """The artifact of a contract that Rota ships; an unknown name is our own error."""
+    """Return the artifact of a contract that Rota ships; an unknown name is a bug."""
     return artifact_from_json(files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8"))
 
 

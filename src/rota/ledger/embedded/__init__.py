@@ -1,15 +1,15 @@
 """An Ethereum chain in this process, for tests, demonstrations and the quickstart.
 
-chain.py          start reading here: `EmbeddedChain`        settings.py    its choices and limits
-admission.py      what the pool takes                        pool.py        what waits for a block
-evm.py            runs a message on revm                     state.py       accounts and slots, now and before
+chain.py          start reading here: `EmbeddedChain`        settings.py    its settings and limits
+admission.py      checks of new transactions                 pool.py        transactions that wait for a block
+evm.py            runs a message on revm                     state.py       current and earlier accounts and slots
 blocks.py         headers, receipts, blooms                  trie.py        the roots in a header
-history.py        blocks by number and hash, logs            fees.py        what gas costs
+history.py        blocks by number and hash, logs            fees.py        gas prices and costs
 clock.py          chain time                                 timer.py       blocks at an interval
-accounts.py       the ten accounts that everybody knows      errors.py      what a caller is told
+accounts.py       the ten well-known accounts                errors.py      JSON-RPC errors
 jsonrpc.py        requests and batches                       server.py      HTTP and WebSocket
 methods.py        eth_*, net_*, web3_*                       control.py     evm_*, anvil_*, rota_*
-parameters.py     what methods are given                     shown.py       what they answer
+parameters.py     parameters of methods                      shown.py       answers of methods
 calling.py        calls and transactions given as objects    subscriptions.py   eth_subscribe
 """
 

@@ -1,8 +1,8 @@
 """The ten accounts of every development chain, with ether to spend.
 
 They are the first ten of the mnemonic "test test test test test test test test test test test junk" on the path
-m/44'/60'/0'/0/i, which Hardhat, Anvil and all their users know. Their keys are public knowledge: whatever is
-sent to them on a real chain is gone within the minute.
+m/44'/60'/0'/0/i, which Hardhat, Anvil and all their users know. Their keys are public: funds sent to them on a real
+chain are stolen within the minute.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class DevelopmentAccount:
-    """An address, and the key that everybody has."""
+    """An address and its key, which is public."""
 
     address: bytes
     secret: bytes

@@ -1,6 +1,6 @@
-"""Which transactions the pool takes: the checks that need no other transaction, in the order of Geth's.
+"""Admission of transactions to the pool: the checks that need no other transaction, in the order of Geth's.
 
-Each check is a line that Geth has too, and says what Geth says, because clients match on it.
+Geth has each of these checks, and the error texts are Geth's, because clients match on them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NONCE_MAX = 2**64 - 2  # EIP-2681
 
 
 def check_form(transaction: Transaction, chain_id: int, gas_limit: int) -> None:
-    """What can be told from the transaction alone."""
+    """Check the transaction alone; `RpcError` when it is refused."""
     if transaction.chain_id is not None and transaction.chain_id != chain_id:
         raise rejected(f"invalid chain id for signer: have {transaction.chain_id} want {chain_id}")
     if transaction.to is None and len(transaction.data) > INIT_CODE_BYTES_MAX:
@@ -35,7 +35,7 @@ def check_form(transaction: Transaction, chain_id: int, gas_limit: int) -> None:
 
 
 def check_sender(transaction: Transaction, sender: bytes, account: Account, queued_cost_wei: int) -> None:
-    """What depends on the sender: its nonce, and whether it can pay for this and all that it has queued."""
+    """Check the sender's nonce, and that its funds cover this transaction and its queued ones; else `RpcError`."""
     if account.has_code:
         raise rejected(f"sender not an eoa: address 0x{sender.hex()}, which is a contract")
     if transaction.nonce < account.nonce:

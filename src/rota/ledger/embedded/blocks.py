@@ -1,9 +1,9 @@
-"""Blocks, receipts and logs: what the chain has to show for the transactions that it took.
+"""Blocks, receipts and logs: the chain's record of its transactions.
 
-A header is encoded and hashed as on any chain since Cancun, so a block's hash binds its parent, its
-transactions and its receipts, and a follower sees a reorganisation as it would elsewhere. One field is not
-the real thing: the state root would need a trie over all accounts, which nobody here reads. In its place
-stands a hash that binds the same content, the parent's root and the changes of this block.
+A header is encoded and hashed as on any chain since Cancun, so a block's hash binds its parent, its transactions and
+its receipts, and a follower sees a reorganisation as it would elsewhere. One field differs: a real state root would
+need a trie over all accounts, which nothing here reads. In its place is a hash that binds the same content, the
+parent's root and the changes of this block.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BLOOM_BITS_KEPT_MAX: Final = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a block's hash is over."""
+    """The content that a block's hash covers."""
 
     parent_hash: bytes
     state_root: bytes
@@ -49,7 +49,7 @@ class Header:
     base_fee_wei: int
 
     def encoded(self) -> bytes:
-        """The header in the order of the yellow paper and its amendments up to Cancun."""
+        """Encode the header in the order of the yellow paper and its amendments up to Cancun."""
         number = rlp.encode_unsigned
         return rlp.encode(
             [
@@ -79,7 +79,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a transaction, and where it stands."""
+    """The outcome of a transaction, and its position."""
 
     transaction: SignedTransaction
     sender: bytes
@@ -93,10 +93,10 @@ class Receipt:
     logs: tuple[Emitted, ...]
     first_log_position: int  # of its logs among those of the block
     bloom: bytes
-    output: bytes  # of a reverted one: what the contract said
+    output: bytes  # of a reverted one: the contract's reason
 
     def encoded(self) -> bytes:
-        """As the receipts root commits to it."""
+        """Encode it as the receipts root commits to it."""
         logs: list[rlp.Item] = [(log.address, log.topics, log.data) for log in self.logs]
         succeeded = b"\x01" if self.succeeded else b""
         body = rlp.encode([succeeded, rlp.encode_unsigned(self.cumulative_gas_used), self.bloom, logs])
@@ -106,7 +106,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A header, its hash, what the block holds, and where it left the state."""
+    """A header, its hash, the block's content, and its position in the state's journal."""
 
     header: Header
     hash: bytes
@@ -131,7 +131,7 @@ def make_block(
     state_position: int,
     number: int = 0,
 ) -> Block:
-    """The block with these receipts on top of `parent`."""
+    """Return the block with these receipts on top of `parent`."""
     raws = [receipt.transaction.raw for receipt in receipts]
     header = Header(
         parent_hash=NO_HASH if parent is None else parent.hash,
@@ -152,7 +152,7 @@ def make_block(
 
 
 def bloom_of(logs: Iterable[Emitted]) -> bytes:
-    """Which addresses and topics may be among these logs."""
+    """Return the bloom of the addresses and topics of these logs."""
     bits = 0
     for log in logs:
         bits |= _bloom_bits(log.address)
@@ -162,7 +162,7 @@ def bloom_of(logs: Iterable[Emitted]) -> bytes:
 
 
 def merged_bloom(blooms: Iterable[bytes]) -> bytes:
-    """What may be in any of these."""
+    """Return the union of blooms."""
     bits = 0
     for bloom in blooms:
         if bloom is not NO_BLOOM:
@@ -171,14 +171,14 @@ def merged_bloom(blooms: Iterable[bytes]) -> bytes:
 
 
 def may_hold(bloom: bytes, content: bytes) -> bool:
-    """Whether an address or topic may be among the logs; no is certain, yes is not."""
+    """Return whether an address or topic may be among the logs; false is certain, true is not."""
     bits = _bloom_bits(content)
     return int.from_bytes(bloom, "big") & bits == bits
 
 
 @lru_cache(maxsize=_BLOOM_BITS_KEPT_MAX)
 def _bloom_bits(content: bytes) -> int:
-    """Three bits, each by eleven bits of the hash."""
+    """Return three bits, each from eleven bits of the hash."""
     digest = keccak(content)
     bits = 0
     for place in (0, 2, 4):

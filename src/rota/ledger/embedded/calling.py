@@ -17,7 +17,7 @@ ESTIMATE_STEPS_MAX: Final = 40  # more than halving any gas limit takes
 
 
 def run_call(chain: EmbeddedChain, wanted: CallWanted, block: Block) -> bytes:
-    """The output; `RpcError` when the call fails."""
+    """Return the output; raise `RpcError` when the call fails."""
     outcome = chain.call(_message(wanted, _gas_of(wanted, block)), block)
     if not outcome.succeeded:
         raise execution_failed(outcome.reason, outcome.output, outcome.reverted)
@@ -25,18 +25,18 @@ def run_call(chain: EmbeddedChain, wanted: CallWanted, block: Block) -> bytes:
 
 
 def estimate_gas(chain: EmbeddedChain, wanted: CallWanted, block: Block) -> int:
-    """The least gas limit with which the call succeeds."""
+    """Return the least gas limit with which the call succeeds."""
     floor = floor_gas(wanted.data)
     high = _gas_of(wanted, block)
     first = _tried(chain, wanted, high, block)
     if not first.succeeded:
         raise execution_failed(first.reason, first.output, first.reverted)
-    # What was used is the least that can do; refunds and the gas that a call must leave behind add to it.
+    # The gas used is the lower bound; refunds and the gas that a call must leave unused add to it.
     low = max(first.gas_used, TRANSACTION_GAS) - 1
     for _ in range(ESTIMATE_STEPS_MAX):
         if low + 1 >= high:
             break
-        # The answer is nearly always a little above what was used, so that is looked at first.
+        # The answer is nearly always a little above the gas used, so that is tried first.
         middle = min((low + high) // 2, low + low // 2)
         if _succeeds(chain, wanted, middle, block):
             high = middle
@@ -46,7 +46,7 @@ def estimate_gas(chain: EmbeddedChain, wanted: CallWanted, block: Block) -> int:
 
 
 def complete(chain: EmbeddedChain, sender: bytes, wanted: CallWanted) -> Transaction:
-    """The transaction that a wallet would make of the object: what is missing is filled in."""
+    """Return the transaction that a wallet would make of the object: missing fields are filled in."""
     gas = wanted.gas if wanted.gas is not None else estimate_gas(chain, wanted, chain.head)
     nonce = wanted.nonce if wanted.nonce is not None else chain.next_nonce(sender)
     chain_id = chain.settings.chain_id
@@ -89,7 +89,7 @@ def complete(chain: EmbeddedChain, sender: bytes, wanted: CallWanted) -> Transac
 
 
 def send(chain: EmbeddedChain, wanted: CallWanted) -> bytes:
-    """Complete, sign and take a transaction of one of the chain's own accounts; its hash."""
+    """Complete, sign and submit a transaction of one of the chain's own accounts; return its hash."""
     if wanted.sender is None:
         raise rejected("from is missing: eth_accounts lists the accounts that this chain signs for")
     account = next((each for each in chain.accounts if each.address == wanted.sender), None)
@@ -99,7 +99,7 @@ def send(chain: EmbeddedChain, wanted: CallWanted) -> bytes:
 
 
 def _gas_of(wanted: CallWanted, block: Block) -> int:
-    """A call may use as much as a whole block."""
+    """Return the gas of a call, by default and at most that of a whole block."""
     return block.header.gas_limit if wanted.gas is None else min(wanted.gas, block.header.gas_limit)
 
 

@@ -1,18 +1,18 @@
 """A whole Ethereum chain in this process: accounts, pool, blocks, and a real EVM.
 
-Start reading here. What arrives is admitted (`admission`), waits (`pool`), runs (`evm`) against the `state`, and
-ends in a block (`blocks`) of the `history`. Everything is one object that one thread uses, and every method
-does its work whole before it returns, so that nobody ever sees half a block.
+Start reading here. Transactions are admitted (`admission`), wait (`pool`), run (`evm`) against the `state`, and end in
+a block (`blocks`) of the `history`. Everything is one object that one thread uses, and every method completes its work
+before it returns, so that no caller ever sees half a block.
 
-Blocks come *instantly*, as soon as something executable has arrived, or from a *timer*, or when `mine` is
-called; the first two can be on together. What arrives inside `together` shares a block.
+Blocks are made *instantly*, as soon as an executable transaction has arrived, or by a *timer*, or when `mine` is
+called; the first two can be on together. Transactions that arrive inside `together` share a block.
 
-The chain can go back: `reorganise` takes blocks away and puts others in their place, `restore` goes back to a
-`snapshot`. Both undo the state's journal, which reaches `history_max` blocks back; so do calls at an old block.
-Whoever listens is told of each block that comes or goes, in that order.
+The chain can go back: `reorganise` replaces blocks by others, `restore` goes back to a `snapshot`. Both undo the
+state's journal, which reaches `history_max` blocks back; so do calls at an old block. Listeners are notified of each
+block added or removed, in that order.
 
-This chain knows no curve, because keys stand beside the ledger and not below it: `Curve` is given,
-`rota.keys.secp256k1` for everybody.
+This module has no elliptic curve, because the layer of keys is beside the ledger and not below it: `Curve` is passed
+in, in practice `rota.keys.secp256k1`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Signer(Protocol):
 
 
 class Curve(Protocol):
-    """What a chain needs of elliptic curves; the module `rota.keys.secp256k1` has it."""
+    """The operations on elliptic curves that a chain needs; the module `rota.keys.secp256k1` has them."""
 
     def private_key(self, secret: bytes) -> Signer: ...
 
@@ -84,7 +84,7 @@ Listener = Callable[[Happening], None]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What there was to go back to."""
+    """The state of the chain to go back to."""
 
     block: Block
     state_position: int
@@ -93,7 +93,7 @@ class Snapshot:
 
 
 class EmbeddedChain:
-    """The chain. Not for several threads."""
+    """The chain. Not thread-safe."""
 
     def __init__(self, settings: Settings, curve: Curve) -> None:
         self.settings: Final = settings
@@ -120,7 +120,7 @@ class EmbeddedChain:
 
     @property
     def next_base_fee_wei(self) -> int:
-        """What gas will cost at least in the next block."""
+        """The base fee of the next block."""
         if self._next_base_fee_wei is not None:
             return self._next_base_fee_wei
         header = self.head.header
@@ -129,22 +129,22 @@ class EmbeddedChain:
         return next_base_fee(header.base_fee_wei, header.gas_used, header.gas_limit)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell `listener` of all that happens from now on, until what is returned is called."""
+        """Call `listener` with every event from now on, until the returned function is called."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def start(self) -> None:
-        """Let the timer run, inside the running event loop."""
+        """Start the timer, in the running event loop."""
         self._timer.start()
 
     def stop(self) -> None:
-        """Let no more blocks come by themselves."""
+        """Stop the timer."""
         self._timer.stop()
 
     # Transactions
 
     def submit(self, raw: bytes) -> bytes:
-        """Take a signed transaction; its hash. `RpcError` tells why not."""
+        """Submit a signed transaction; return its hash, or raise `RpcError`."""
         try:
             signed = decode(raw)
             sender = signed.sender(self.curve.recover_address)
@@ -153,18 +153,18 @@ class EmbeddedChain:
         return self._admit(signed, sender)
 
     def sign_and_submit(self, account: DevelopmentAccount, transaction: Transaction) -> bytes:
-        """Sign for one of the chain's own accounts, and take the transaction; its hash."""
+        """Sign for one of the chain's own accounts, and submit the transaction; return its hash."""
         key = self.curve.private_key(account.secret)
         signed = with_signature(transaction, key.sign(signing_hash(transaction)))
         return self._admit(signed, account.address)
 
     def next_nonce(self, address: bytes) -> int:
-        """The nonce of the next transaction of this account, behind all that wait in a row."""
+        """Return the nonce of this account's next transaction, after all that wait without a gap."""
         return self.pool.next_nonce(address, self.state.account(address).nonce)
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What arrives inside comes into one block, as far as it fits."""
+        """Put transactions that arrive inside into one block, as far as they fit."""
         self._together_depth += 1
         try:
             yield
@@ -176,20 +176,20 @@ class EmbeddedChain:
 
     @property
     def block_time_ms(self) -> int | None:
-        """How far apart the timer's blocks are."""
+        """The interval of the timer, or None."""
         return self._timer.interval_ms
 
     def set_block_time(self, block_time_ms: int | None) -> None:
-        """Blocks come at this interval from now on, or by no timer."""
+        """Set the interval of the timer; None stops it."""
         self._timer.set_interval(block_time_ms)
 
     def set_instant(self, instant: bool) -> None:
-        """Whether a block comes as soon as transactions arrive; what already waits does not wait longer."""
+        """Set whether a block is made as soon as transactions arrive; if so, make those for waiting ones now."""
         self.instant = instant
         self._mine_if_instant()
 
     def mine(self, count: int = 1, interval_s: int = 0) -> None:
-        """Make blocks of what is executable, empty ones too; with an interval, that far apart in chain time."""
+        """Make blocks of executable transactions, empty ones too; with an interval, that far apart in chain time."""
         if not 0 <= count <= BLOCKS_AT_ONCE_MAX:
             raise rejected(f"at most {BLOCKS_AT_ONCE_MAX} blocks are mined at once, not {count}")
         for place in range(count):
@@ -198,10 +198,10 @@ class EmbeddedChain:
             self._mine_block()
 
     def call(self, message: Message, block: Block | None = None) -> Outcome:
-        """Run a message on the state as it is or as a block left it, and leave no trace.
+        """Run a message on the current state or on that after a block, without changing it.
 
-        The machine runs nothing whose sender has code (EIP-3607), so that a contract that asks is without for that
-        time. Only who calls it back would see a difference; that it calls itself is refused.
+        The machine runs nothing whose sender has code (EIP-3607), so a calling contract's code is removed during the
+        call. Only code that calls it back would see a difference; a contract that calls itself is refused.
         """
         at = self.head if block is None else block
         position = self.state_position_of(at)
@@ -227,7 +227,7 @@ class EmbeddedChain:
                 self._evm.write(changes)
 
     def state_position_of(self, block: Block) -> int:
-        """Where the journal was when this block was the head; `RpcError` when that is no longer kept."""
+        """Return the journal's position after this block; raise `RpcError` when that is no longer kept."""
         if block is self.head:
             return self.state.position
         if block.state_position < self.state.oldest_position:
@@ -247,10 +247,10 @@ class EmbeddedChain:
         transactions: Sequence[tuple[bytes, int]] = (),
         transactions_return: bool = False,
     ) -> None:
-        """Replace the latest `depth` blocks by `blocks` others (as many, if not told).
+        """Replace the latest `depth` blocks by `blocks` others (as many by default).
 
-        Transactions of the old blocks are dropped, or return to the pool. `transactions` are raw ones, each with
-        the place of the new block that it goes into; other new blocks are empty.
+        Transactions of the old blocks are dropped, or return to the pool. `transactions` are raw ones, each with the
+        index of its new block; other new blocks are empty.
         """
         count = depth if blocks is None else blocks
         self._check_reorganisation(depth, count, transactions)
@@ -259,7 +259,7 @@ class EmbeddedChain:
         with self.together():
             if transactions_return:
                 for receipt in (receipt for block in removed for receipt in block.receipts):
-                    # What the shorter chain has no funds for is dropped, as the pool of any node does.
+                    # A transaction without funds on the shorter chain is dropped, as in the pool of any node.
                     with suppress(RpcError):
                         self._admit(receipt.transaction, receipt.sender)
             for place in range(count):
@@ -269,12 +269,12 @@ class EmbeddedChain:
             raise rejected(f"the chain is reorganised, but not every transaction was taken: {'; '.join(refused)}")
 
     def roll_back(self, depth: int) -> None:
-        """Take the latest `depth` blocks away, and their transactions with them."""
+        """Remove the latest `depth` blocks, and their transactions with them."""
         self._check_reorganisation(depth, 0, ())
         self._go_back_to(self._reachable(self.head.number - depth))
 
     def snapshot(self) -> int:
-        """Remember how things are; a number to go back by. The oldest are forgotten when there are too many."""
+        """Record the chain's state; return a number for `restore`. The oldest are dropped when there are too many."""
         self._snapshots_made += 1
         self._snapshots[self._snapshots_made] = Snapshot(
             self.head, self.state.position, self.pool.all(), self.clock.offset_s
@@ -284,7 +284,7 @@ class EmbeddedChain:
         return self._snapshots_made
 
     def restore(self, snapshot_number: int) -> bool:
-        """Go back to a snapshot, which is used up with all later ones; whether it was there."""
+        """Go back to a snapshot, which is used up with all later ones; return whether it existed."""
         snapshot = self._snapshots.get(snapshot_number)
         if snapshot is None:
             return False
@@ -302,18 +302,18 @@ class EmbeddedChain:
             self.pool.add(waiting.signed, waiting.sender)
         return True
 
-    # By order of a test
+    # Changes by tests.
 
     def set_account(self, address: bytes, account: Account) -> None:
-        """Make an account what a test wants it to be."""
+        """Set an account."""
         self._apply(Changes({address: AccountChange(self.state.account(address), account)}))
 
     def set_slot(self, address: bytes, number: int, value: int) -> None:
-        """Make a slot what a test wants it to be."""
+        """Set a slot of an account's storage."""
         self._apply(Changes(slots={(address, number): SlotChange(self.state.slot(address, number), value)}))
 
     def set_next_base_fee(self, base_fee_wei: int) -> None:
-        """The next block has this base fee, whatever the rule says."""
+        """Set the next block's base fee in place of the computed one."""
         self._next_base_fee_wei = base_fee_wei
 
     # Inside
@@ -344,7 +344,7 @@ class EmbeddedChain:
         return signed.hash
 
     def _mine_if_instant(self) -> None:
-        """As many blocks as what is executable needs; each takes at least one transaction, so this ends."""
+        """Make as many blocks as executable transactions need; each takes at least one, so this ends."""
         while self.instant and not self._together_depth and self._has_executable():
             self._mine_block()
 
@@ -355,7 +355,7 @@ class EmbeddedChain:
         return self.state.account(sender).nonce
 
     def _mine_block(self, wanted: set[bytes] | None = None) -> Block:
-        """A block of what is executable, or of that part of it which is wanted."""
+        """Make a block of the executable transactions, or of those among them that are wanted."""
         parent = self.head
         base_fee_wei = self.next_base_fee_wei
         self._blocks_made += 1
@@ -385,7 +385,7 @@ class EmbeddedChain:
         return block
 
     def _run_transactions(self, context: BlockContext, base_fee_wei: int, wanted: set[bytes] | None) -> list[Receipt]:
-        """Run what is executable until the block is full; what its sender can no longer send is dropped."""
+        """Run executable transactions until the block is full; drop those that their sender can no longer send."""
         self._evm.enter_block(context)
         receipts: list[Receipt] = []
         gas_used = log_count = 0
@@ -423,7 +423,7 @@ class EmbeddedChain:
         return receipts
 
     def _run_transaction(self, waiting: Waiting, price: int, base_fee_wei: int) -> tuple[Outcome, int]:
-        """Run a transaction, charge for it, and take the step; what became of it, and the gas that it is charged."""
+        """Run a transaction, charge for it, and apply its changes; return the outcome and the gas charged."""
         transaction, sender = waiting.signed.transaction, waiting.sender
         message = Message(
             sender,
@@ -442,7 +442,7 @@ class EmbeddedChain:
         accounts[sender] = AccountChange(
             before, after._replace(nonce=before.nonce + 1, balance=after.balance - gas * price)
         )
-        # The base fee is burnt; the rest is the block's maker's.
+        # The base fee is burnt; the rest goes to the block's maker.
         tip = gas * (price - base_fee_wei)
         if tip:
             before = self.state.account(NO_ADDRESS)
@@ -456,7 +456,7 @@ class EmbeddedChain:
         self._evm.write(changes)
 
     def _check_reorganisation(self, depth: int, blocks: int, transactions: Sequence[tuple[bytes, int]]) -> None:
-        """Before anything is taken away, everything that can be told to be wrong."""
+        """Raise `RpcError` for all errors that can be found before anything is removed."""
         if depth < 1:
             raise rejected(f"depth is at least 1, not {depth}")
         if depth > self.head.number:
@@ -474,7 +474,7 @@ class EmbeddedChain:
                 raise rejected(f"invalid transaction: {error}") from error
 
     def _submitted(self, raws: list[bytes], refused: list[str]) -> set[bytes]:
-        """Take these transactions; the hashes of those that were taken, while `refused` gets the reasons of others."""
+        """Submit these transactions; return the hashes of accepted ones, and append the others' errors to `refused`."""
         hashes: set[bytes] = set()
         for raw in raws:
             try:
@@ -492,14 +492,14 @@ class EmbeddedChain:
         return block
 
     def _go_back_to(self, block: Block, state_position: int | None = None) -> list[Block]:
-        """Take all blocks above `block` away and undo what they did; what was taken away, oldest first."""
+        """Remove all blocks above `block` and undo their changes; return the removed ones, oldest first."""
         position = block.state_position if state_position is None else state_position
         removed: list[Block] = []
         while self.head is not block:
             removed.append(self.history.pop())
         while self.state.position > position:
             self._evm.write(self.state.undo())
-        # A snapshot of what was just undone would lead to a state that is not its own.
+        # A snapshot of undone changes would lead to a wrong state.
         for number in [number for number, each in self._snapshots.items() if each.state_position > position]:
             del self._snapshots[number]
         for each in removed:

@@ -1,8 +1,7 @@
-"""Chain time: the wall clock, moved by what tests ask for.
+"""Chain time: the wall clock, shifted by tests.
 
-A block's time is never before its parent's and may be the same: were it always a second later, a chain that
-mines a thousand blocks a second would run ahead of the world, and with it everything that is valid until
-a time.
+A block's time is never before its parent's and may be the same: if it were always a second later, a chain that mines a
+thousand blocks a second would run ahead of real time, and everything that is valid until a time would expire.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ TIME_S_MAX: Final = 2**63 - 1  # A header's time has 64 bits, and clients read i
 
 
 class ChainClock:
-    """What time the next block has."""
+    """Determines the time of the next block."""
 
     def __init__(self, clock_s: Callable[[], int]) -> None:
         self._clock_s: Final = clock_s
@@ -25,18 +24,18 @@ class ChainClock:
         self.offset_s = 0
 
     def increase(self, seconds: int) -> int:
-        """Time is later by this from now on; by how much it is later in all."""
+        """Shift time forward; return the total shift."""
         if not 0 <= seconds <= STEP_S_MAX:
             raise rejected(f"time moves forward, and by at most {STEP_S_MAX} seconds at once, not by {seconds}")
         self.offset_s += seconds
         return self.offset_s
 
     def set_next(self, timestamp_s: int) -> None:
-        """The next block has this time, and time goes on from there."""
+        """Give the next block this time, and continue from there."""
         self._next_s = timestamp_s
 
     def next_s(self, parent_s: int) -> int:
-        """The time of the block that is made now on a parent of that time."""
+        """Return the time of a block that is made now on a parent of that time."""
         now_s = self._clock_s()
         if self._next_s is not None:
             self.offset_s = self._next_s - now_s

@@ -1,6 +1,6 @@
-"""What tests order a chain to do: mine, go back, change the time and accounts.
+"""Methods for tests that control a chain: mine, go back, change the time and accounts.
 
-The names and answers are Anvil's, because one test suite runs on both. What Anvil has no name for is `rota_*`.
+The names and answers are Anvil's, because one test suite runs on both. Methods that Anvil does not have are `rota_*`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _revert(chain: EmbeddedChain, parameters: Parameters) -> object:
 
 
 def _read_mine_options(written: object) -> tuple[int | None, int]:
-    """A time, or an object with a time and a number of blocks: (time, blocks)."""
+    """Read a time, or an object with a time and a number of blocks: (time, blocks)."""
     if not isinstance(written, dict):
         return read_number(written), 1
     if set(written) - {"timestamp", "blocks"}:
@@ -92,7 +92,7 @@ def _get_automine(chain: EmbeddedChain, _: Parameters) -> object:
 
 
 def _evm_set_interval(chain: EmbeddedChain, parameters: Parameters) -> object:
-    """Seconds, as Anvil has it under both names."""
+    """Set the interval in seconds, as Anvil does under both names."""
     _set_interval(chain, parameters.read(0, "seconds", read_number) * MS_PER_S)
     return None
 
@@ -103,7 +103,7 @@ def _rota_set_interval(chain: EmbeddedChain, parameters: Parameters) -> object:
 
 
 def _set_interval(chain: EmbeddedChain, interval_ms: int) -> None:
-    """As at Anvil: a timer takes the place of instant blocks, and 0 stops it."""
+    """Replace instant blocks by a timer, as Anvil does; 0 stops it."""
     if interval_ms > INTERVAL_MS_MAX:
         raise invalid("interval", f"at most {INTERVAL_MS_MAX} ms, not {interval_ms}")
     chain.set_instant(False)
@@ -168,7 +168,7 @@ def _read_pairs(written: object) -> list[tuple[object, int]]:
 
 
 def _raw(chain: EmbeddedChain, transaction: object) -> bytes:
-    """A transaction that is given raw, or as an object for one of the chain's own accounts."""
+    """Return a transaction that is given raw, or as an object for one of the chain's own accounts."""
     if isinstance(transaction, str):
         return Parameters([transaction], 1).read(0, "transactions", read_data)
     wanted = Parameters([transaction], 1).read(0, "transactions", read_call)
@@ -181,7 +181,7 @@ def _raw(chain: EmbeddedChain, transaction: object) -> bytes:
 
 
 def _rota_reorg(chain: EmbeddedChain, parameters: Parameters) -> object:
-    """[depth, {"blocks": how many new ones, "return": whether the old transactions go back to the pool}]."""
+    """[depth, {"blocks": number of new blocks, "return": whether the old transactions return to the pool}]."""
     depth = parameters.read(0, "depth", read_number)
     as_usual: tuple[int | None, bool] = (None, True)
     blocks, transactions_return = parameters.read_or(1, "options", _read_reorg_options, as_usual)

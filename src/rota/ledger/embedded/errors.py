@@ -1,4 +1,4 @@
-"""What a caller is told when something cannot be done, as JSON-RPC tells it.
+"""The JSON-RPC errors of the chain.
 
 Clients match on the texts of Geth, so these are Geth's where Geth has one.
 """
@@ -33,7 +33,7 @@ _PANICS: Final = {
 
 
 class RpcError(Exception):
-    """The caller's error, with its code; `data` is for the programme that called."""
+    """The caller's error, with its code; `data` is for the calling program."""
 
     def __init__(self, code: int, message: str, data: str | None = None) -> None:
         super().__init__(message)
@@ -43,12 +43,12 @@ class RpcError(Exception):
 
 
 def rejected(message: str) -> RpcError:
-    """What is well-formed and not acceptable."""
+    """Return the error for a well-formed request that is not acceptable."""
     return RpcError(REJECTED, message)
 
 
 def execution_failed(reason: str, output: bytes, reverted: bool) -> RpcError:
-    """What a call tells when the contract reverted it, or broke a rule of the EVM."""
+    """Return the error of a call that the contract reverted, or that broke a rule of the EVM."""
     if reverted:
         said = revert_reason(output)
         message = f"execution reverted: {said}" if said else "execution reverted"
@@ -59,7 +59,7 @@ def execution_failed(reason: str, output: bytes, reverted: bool) -> RpcError:
 
 
 def revert_reason(output: bytes) -> str | None:
-    """What `Error(string)` or `Panic(uint256)` says; none for anything else."""
+    """Decode the reason of `Error(string)` or `Panic(uint256)`; None for anything else."""
     selector, body = output[:4], output[4:]
     if selector == _PANIC_SELECTOR and len(body) == _WORD:
         code = int.from_bytes(body, "big")

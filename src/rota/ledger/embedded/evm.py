@@ -1,18 +1,18 @@
-"""The EVM: runs one message on the state, and tells what it did.
+"""The EVM: runs one message on the state, and returns its effects.
 
-The machine is that of `rota.revm`. What a chain needs beyond that is made up for here; each line is a fact about pyrevm
-0.3.7 that the tests of this package hold it to.
+The machine is that of `rota.revm`. This module adds what a chain needs beyond that; each item is a fact about pyrevm
+0.3.7 that the tests of this package check.
 
-- Its `commit` does not end a transaction: places stay warm and original values stale, and gas would come out too
+- Its `commit` does not end a transaction: places stay warm and original values stale, and the gas would be too
   low. So each message runs inside a checkpoint, its effects are read, and the checkpoint is reverted, which
   makes the machine forget all that it loaded. The effects are then written to its database from outside.
 - It takes a fee for a creation and none for a call, and counts the nonce of the former only. The chain does both
   for both, so a creation runs at a gas price of 0. It checks that the sender could pay.
-- What a transaction touches by being one (the block's maker, the access list) is loaded without a trace in its
-  journal and would outlive the revert; it is loaded with one beforehand (`_preload`).
+- It loads the block's maker and the access list, which every transaction touches, without a trace in its journal,
+  so that they would outlive the revert; `run` loads them with one beforehand.
 
-What cannot be made up for: BASEFEE answers 0, GASPRICE answers 0 in a constructor, BLOCKHASH a made-up hash; while
-a message runs its sender still has the fee; and a contract cannot be the sender of a call.
+These differences remain: BASEFEE returns 0, GASPRICE returns 0 in a constructor, BLOCKHASH a made-up hash; while a
+message runs its sender still has the fee; and a contract cannot be the sender of a call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_ADDRESS: Final = bytes(20)
 
 @dataclass(frozen=True, slots=True)
 class BlockContext:
-    """What a message can learn of the block that it is in."""
+    """The properties of its block that a message can read."""
 
     number: int
     timestamp_s: int
@@ -52,7 +52,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a message."""
+    """The outcome of a message."""
 
     succeeded: bool
     reason: str  # the EVM's word for how it ended
@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def reverted(self) -> bool:
-        """The contract itself took it back, and may have said why; otherwise it broke a rule of the EVM."""
+        """Whether the contract reverted it, perhaps with a reason; otherwise it broke a rule of the EVM."""
         return self.reason == revm.REVERTED
 
 
@@ -75,13 +75,13 @@ class Evm:
         self._machine: Final = revm.Revm(chain_id, gas_limit, SPECIFICATION)
 
     def enter_block(self, block: BlockContext) -> None:
-        """Messages run in this block from now on."""
+        """Run messages in this block from now on."""
         self._machine.enter_block(block.number, block.timestamp_s, NO_ADDRESS, block.random)
 
     def run(self, message: Message) -> Outcome:
-        """Run a message and take it back; `Outcome.changes` is what it would change.
+        """Run a message and revert it; `Outcome.changes` has the changes that it would make.
 
-        `revm.NotRunnable` is the caller's error: a sender that cannot pay is refused before.
+        `revm.NotRunnable` is a bug of the caller, which must refuse a sender that cannot pay.
         """
         listed = [
             (entry.address, tuple(int.from_bytes(slot, "big") for slot in entry.slots)) for entry in message.access_list
@@ -100,26 +100,26 @@ class Evm:
         return Outcome(result.succeeded, result.reason, result.gas_used, output, result.logs, changes)
 
     def write(self, changes: Changes) -> None:
-        """Bring the copy up to date with a step that the state has taken."""
+        """Apply changes of the state to the machine's copy."""
         for address, (_, account) in changes.accounts.items():
             self._machine.set_account(address, account.nonce, self._state.code(account.code_hash), account.balance)
         for (address, number), (_, value) in changes.slots.items():
             self._machine.set_slots(address, {number: value})
 
     def _created_code(self, address: bytes, changes: Changes) -> bytes:
-        """The output of a creation is the code that it leaves."""
+        """Return the code that a creation leaves, which is its output."""
         created = changes.accounts.get(address)
         return b"" if created is None else self._state.code(created.after.code_hash)
 
 
 def read_effects(journal: str, state: State) -> Changes:
-    """What the machine's debug string says has changed from `state`."""
+    """Read the changes to `state` from the machine's debug string."""
     accounts: dict[bytes, AccountChange] = {}
     slots: dict[tuple[bytes, int], SlotChange] = {}
     for each in revm.touched(journal):
         before = state.account(each.address)
         if each.is_destroyed:
-            # Since Cancun only a contract of the same transaction can be destroyed: there was nothing before.
+            # Since Cancun only a contract created in the same transaction can be destroyed: there was nothing before.
             accounts[each.address] = AccountChange(before, NO_ACCOUNT)
             continue
         if not state.knows_code(each.code_hash):

@@ -1,4 +1,4 @@
-"""What gas costs: the base fee's rule, what a transaction pays, and the gas that it needs before it begins."""
+"""Gas prices and costs: the base fee's rule, a transaction's price, and the gas that it needs before it runs."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def next_base_fee(base_fee_wei: int, gas_used: int, gas_limit: int) -> int:
 
 
 def max_fee(transaction: Transaction) -> int:
-    """The most that it pays for a unit of gas."""
+    """Return the most that it pays for a unit of gas."""
     if isinstance(transaction, DynamicFeeTransaction):
         return transaction.max_fee_per_gas
     return transaction.gas_price
 
 
 def max_tip(transaction: Transaction) -> int:
-    """The most of it that is on top of the base fee."""
+    """Return the most of that which is on top of the base fee."""
     if isinstance(transaction, DynamicFeeTransaction):
         return transaction.max_priority_fee_per_gas
     return transaction.gas_price
 
 
 def effective_price(transaction: Transaction, base_fee_wei: int) -> int:
-    """What it pays for a unit of gas in a block with this base fee."""
+    """Return the price of a unit of gas in a block with this base fee."""
     return min(max_fee(transaction), base_fee_wei + max_tip(transaction))
 
 
 def cost_max(transaction: Transaction) -> int:
-    """The most that it takes from its sender."""
+    """Return the most that it takes from its sender."""
     return transaction.gas_limit * max_fee(transaction) + transaction.value
 
 
 def intrinsic_gas(transaction: Transaction) -> int:
-    """What it uses before its first instruction."""
+    """Return the gas that it uses before its first instruction."""
     data = transaction.data
     zeros = data.count(0)
     gas = TRANSACTION_GAS + zeros * ZERO_BYTE_GAS + (len(data) - zeros) * BYTE_GAS
@@ -70,6 +70,6 @@ def intrinsic_gas(transaction: Transaction) -> int:
 
 
 def floor_gas(data: bytes) -> int:
-    """What a transaction with this calldata uses at least (EIP-7623)."""
+    """Return the least gas of a transaction with this calldata (EIP-7623)."""
     zeros = data.count(0)
     return TRANSACTION_GAS + FLOOR_TOKEN_GAS * (zeros + FLOOR_TOKENS_PER_BYTE * (len(data) - zeros))

@@ -1,4 +1,4 @@
-"""The chain's blocks: by number, by hash, and where each transaction is."""
+"""The chain's blocks, by number and hash, and the position of each transaction."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rota.revm import Emitted
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which logs: of any of these addresses, and at each position any of these topics; empty is any at all."""
+    """Selects logs of any of these addresses, with any of these topics at each position; empty allows all."""
 
     addresses: tuple[bytes, ...] = ()
     topics: tuple[tuple[bytes, ...], ...] = ()
 
     def may_match(self, bloom: bytes) -> bool:
-        """No is certain."""
+        """Return whether a block with this bloom may have such logs; false is certain."""
         return all(
             not wanted or any(may_hold(bloom, each) for each in wanted) for wanted in (self.addresses, *self.topics)
         )
@@ -36,7 +36,7 @@ class LogFilter:
 
 @dataclass(frozen=True, slots=True)
 class PlacedLog:
-    """A log, and where it is."""
+    """A log and its position."""
 
     block: Block
     receipt: Receipt
@@ -63,7 +63,7 @@ class History:
         return self._blocks[0].number
 
     def by_number(self, number: int) -> Block | None:
-        """The block with this number, if it is there and still kept."""
+        """Return the block with this number, if it exists and is still kept."""
         place = number - self.oldest_number
         return self._blocks[place] if 0 <= place < len(self._blocks) else None
 
@@ -74,7 +74,7 @@ class History:
         return self._receipts.get(transaction_hash)
 
     def append(self, block: Block) -> None:
-        """A new head; the oldest go when there are too many."""
+        """Add a new head; drop the oldest blocks when there are too many."""
         assert not self._blocks or block.header.parent_hash == self.head.hash, "a block stands on the head"
         self._blocks.append(block)
         self._by_hash[block.hash] = block
@@ -86,7 +86,7 @@ class History:
             self._forget(self._blocks.popleft())
 
     def pop(self) -> Block:
-        """Take the head away."""
+        """Remove and return the head."""
         block = self._blocks.pop()
         self._forget(block)
         return block
@@ -94,7 +94,7 @@ class History:
     def logs(
         self, wanted: LogFilter, first: int, last: int, logs_max: int, range_max: int | None
     ) -> Sequence[PlacedLog]:
-        """The logs of these blocks that are wanted; `RpcError` when that is more than may be asked for."""
+        """Return the wanted logs of these blocks; raise `RpcError` beyond the limits."""
         if range_max is not None and last - first + 1 > range_max:
             raise RpcError(LIMIT_EXCEEDED, f"query exceeds max block range {range_max}: it has {last - first + 1}")
         found: list[PlacedLog] = []
@@ -113,7 +113,7 @@ class History:
 
 
 def logs_of(block: Block, wanted: LogFilter) -> Iterator[PlacedLog]:
-    """The logs of one block that are wanted."""
+    """Yield the wanted logs of one block."""
     for receipt in block.receipts:
         for place, log in enumerate(receipt.logs):
             if wanted.matches(log):

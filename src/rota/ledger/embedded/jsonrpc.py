@@ -1,8 +1,7 @@
 """JSON-RPC 2.0 over the chain: requests, notifications and batches in, answers out, as bytes.
 
-What comes together in one batch comes into one block: the chain mines when all of it has been taken. Errors
-have the codes of the specification and Geth's texts. Whatever is sent, the answer is JSON-RPC; a failure that
-is our own is an assertion and is not caught here.
+The transactions of one batch share a block: the chain mines when all of it has been read. Errors have the codes of the
+specification and Geth's texts. Every answer is JSON-RPC; a bug is an assertion and is not caught here.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Rpc:
         self._of_connection: Final = of_connection or {}
 
     def call(self, method: str, parameters: object = None) -> object:
-        """Run one method; what it answers, or `RpcError`."""
+        """Run one method; return its answer, or raise `RpcError`."""
         found = _ALL.get(method)
         if found is not None:
             return found.run(self._chain, Parameters(parameters, found.parameters_max))
@@ -57,11 +56,11 @@ class Rpc:
         raise RpcError(METHOD_NOT_FOUND, f"the method {method[:64]} does not exist/is not available")
 
     async def request(self, method: str, *parameters: object) -> object:
-        """The same for those who are in the same process and would otherwise ask over a connection."""
+        """Do the same for callers in this process."""
         return self.call(method, list(parameters))
 
     def answer(self, body: bytes | str) -> bytes | None:
-        """Answer what a connection brought; none when it asked for no answer."""
+        """Return the answer to a message of a connection; None when it expects none."""
         try:
             message = msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -110,7 +109,7 @@ class Rpc:
 
 
 def _id_of(message: object) -> object:
-    """The id of a request that may be none, if it has one that can be repeated."""
+    """Return the id of a possibly malformed request, if it is one that can be returned; else None."""
     found = message.get("id") if isinstance(message, dict) else None
     return found if isinstance(found, str | int | float) and not isinstance(found, bool) else None
 

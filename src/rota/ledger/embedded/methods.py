@@ -1,6 +1,6 @@
-"""The methods of any Ethereum node that this chain has: `eth_*`, `net_*`, `web3_*`.
+"""The standard Ethereum methods of this chain: `eth_*`, `net_*`, `web3_*`.
 
-Each is a function of the chain and its parameters. What a chain does by order of a test is in `control`.
+Each is a function of the chain and its parameters. Methods that only tests use are in `control`.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ PERCENTILES_MAX: Final = 100
 
 
 class Method(NamedTuple):
-    """What a method does, and how many parameters it takes at most."""
+    """A method's function, and its maximum number of parameters."""
 
     run: Callable[[EmbeddedChain, Parameters], object]
     parameters_max: int = 0
 
 
 def client_version() -> str:
-    """Who answers."""
+    """Return the name and version of the chain."""
     return f"rota/{version('rota')}/embedded"
 
 
 def find_block(chain: EmbeddedChain, wanted: BlockWanted) -> Block | None:
-    """The block that is wanted, if it is there. Nothing here is ever unsafe, so the safe block is the latest."""
+    """Return the block, or None. No block here is unsafe, so the safe block is the latest."""
     if wanted.hash is not None:
         return chain.history.by_hash(wanted.hash)
     if wanted.number is not None:
@@ -143,7 +143,7 @@ def _get_storage(chain: EmbeddedChain, parameters: Parameters) -> object:
 
 
 def _refuse_overrides(parameters: Parameters, places: range) -> None:
-    """Better an error than an answer that took no notice of them."""
+    """Refuse overrides, which would otherwise be silently ignored."""
     if any(parameters.has(place) for place in places):
         raise invalid("overrides", "this chain has no state or block overrides; leave them out")
 
@@ -191,7 +191,7 @@ def _get_logs(chain: EmbeddedChain, parameters: Parameters) -> object:
 
 
 def _bound(chain: EmbeddedChain, wanted: BlockWanted) -> int:
-    """A range may reach into the future, where there is nothing yet."""
+    """Return the height of a range's end, which may be above the latest block."""
     return wanted.number if wanted.number is not None else existing_block(chain, wanted).number
 
 
@@ -225,7 +225,7 @@ def _fee_history(chain: EmbeddedChain, parameters: Parameters) -> object:
 
 
 def _tips_at(block: Block, percentiles: list[float]) -> list[int]:
-    """The tips at these shares of the block's gas, the cheapest transactions first."""
+    """Return the tips at these shares of the block's gas, the cheapest transactions first."""
     paid = sorted((each.effective_gas_price - block.header.base_fee_wei, each.gas_used) for each in block.receipts)
     tips: list[int] = []
     for percentile in percentiles:

@@ -1,4 +1,4 @@
-"""Parameters of JSON-RPC methods, read strictly: what is wrong is told by the parameter's name."""
+"""Parameters of JSON-RPC methods, read strictly: errors have the parameter's name."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TAGS: Final = ("latest", "pending", "safe", "finalized", "earliest")
 
 
 def invalid(name: str, flaw: str) -> RpcError:
-    """The error of a parameter."""
+    """Return the error of a parameter."""
     return RpcError(INVALID_PARAMETERS, f"invalid argument {name}: {flaw}")
 
 
 class Parameters:
-    """The parameters of one call, by position; each is asked for with the name that an error calls it."""
+    """The parameters of one call, by position; the caller gives each the name that errors use."""
 
     def __init__(self, given: object, count_max: int) -> None:
         if given is None:
@@ -40,18 +40,18 @@ class Parameters:
         return place < len(self._given) and self._given[place] is not None
 
     def read(self, place: int, name: str, reader: Callable[[object], T]) -> T:
-        """The parameter at this place, which must be there."""
+        """Return the parameter at this place, which must be there."""
         if not self.has(place):
             raise RpcError(INVALID_PARAMETERS, f"missing value for required argument {place}: {name}")
         return read_named(name, self._given[place], reader)
 
     def read_or(self, place: int, name: str, reader: Callable[[object], T], default: T) -> T:
-        """The parameter at this place, if it is there."""
+        """Return the parameter at this place, or the default."""
         return self.read(place, name, reader) if self.has(place) else default
 
 
 def read_named(name: str, written: object, reader: Callable[[object], T]) -> T:
-    """Read a value; an error tells its name."""
+    """Read a value; an error has its name."""
     try:
         return reader(written)
     except ValueError as error:
@@ -73,7 +73,7 @@ def read_boolean(written: object) -> bool:
 
 
 def read_number(written: object) -> int:
-    """A number, as a quantity or plain: the methods of test chains take both."""
+    """Read a number, as a quantity or plain: the methods of test chains take both."""
     if isinstance(written, int) and not isinstance(written, bool):
         if not 0 <= written < 1 << 256:
             raise ValueError(f"expected a number of 0 or more and below 2^256, not {written}")
@@ -82,7 +82,7 @@ def read_number(written: object) -> int:
 
 
 def read_slot_number(written: object) -> int:
-    """A slot, as a quantity or as the 32 bytes that it is; leading zeros are usual here."""
+    """Read a slot, as a quantity or as 32 bytes; leading zeros are usual here."""
     content = written if isinstance(written, str) else ""
     if len(content) == 2 + 2 * WORD_BYTES:
         return int.from_bytes(read_hash(written), "big")
@@ -91,7 +91,7 @@ def read_slot_number(written: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BlockWanted:
-    """Which block: by hash, by number, or by tag."""
+    """A block, selected by hash, by number, or by tag."""
 
     hash: bytes | None = None
     number: int | None = None
@@ -99,7 +99,7 @@ class BlockWanted:
 
 
 def read_block_wanted(written: object) -> BlockWanted:
-    """A number, a tag, or an object with one of both or a hash (EIP-1898)."""
+    """Read a number, a tag, or an object with one of both or a hash (EIP-1898)."""
     if isinstance(written, dict):
         if set(written) - {"blockHash", "blockNumber", "requireCanonical"} or len(written) == 0:
             raise ValueError("expected an object with blockHash or blockNumber")
@@ -119,7 +119,7 @@ def read_block_wanted(written: object) -> BlockWanted:
 
 @dataclass(frozen=True, slots=True)
 class CallWanted:
-    """A call or transaction as an object; what is not given is none."""
+    """A call or transaction as an object; fields not given are None."""
 
     sender: bytes | None
     to: bytes | None
@@ -140,7 +140,7 @@ _CALL_FIELDS: Final = (
 
 
 def read_call(written: object) -> CallWanted:
-    """A call object; an error names the field."""
+    """Read a call object; an error names the field."""
     if not isinstance(written, dict):
         raise ValueError("expected an object such as {to, data}")
     unknown = set(written) - set(_CALL_FIELDS)
@@ -173,7 +173,7 @@ def read_call(written: object) -> CallWanted:
 
 
 def read_access_list(written: object) -> tuple[AccessEntry, ...]:
-    """A list of addresses with their slots (EIP-2930)."""
+    """Read a list of addresses with their slots (EIP-2930)."""
     if not isinstance(written, list):
         raise ValueError("expected a list of {address, storageKeys}")
     entries = []
@@ -187,7 +187,7 @@ def read_access_list(written: object) -> tuple[AccessEntry, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LogsWanted:
-    """Which logs, of which blocks."""
+    """A selection of logs, and their blocks."""
 
     filter: LogFilter
     block_hash: bytes | None
@@ -196,7 +196,7 @@ class LogsWanted:
 
 
 def read_logs_wanted(written: object) -> LogsWanted:
-    """A filter object; an error names the field."""
+    """Read a filter object; an error names the field."""
     if not isinstance(written, dict):
         raise ValueError("expected an object such as {fromBlock, toBlock, address, topics}")
     unknown = set(written) - {"fromBlock", "toBlock", "blockHash", "address", "topics"}
@@ -238,7 +238,7 @@ def _read_topics(written: object) -> tuple[tuple[bytes, ...], ...]:
 
 
 def _read_alternatives(written: object, reader: Callable[[object], bytes]) -> tuple[bytes, ...]:
-    """One value, or a list of which any will do."""
+    """Read one value, or a list of alternatives."""
     if not isinstance(written, list):
         return (reader(written),)
     if len(written) > ALTERNATIVES_MAX:

@@ -1,9 +1,8 @@
 """Transactions that wait for a block, by sender and nonce.
 
-A transaction is *executable* when its nonce is the sender's next and its fee covers the base fee; one behind a
-gap waits for what is missing. A second transaction with the same sender and nonce replaces the first if it pays
-a tenth more, in both fees. The best-paying goes first, each sender's in the order of nonces; of equals, the one
-that came first.
+A transaction is *executable* when its nonce is the sender's next and its fee covers the base fee; one after a gap waits
+for the missing nonces. A second transaction with the same sender and nonce replaces the first if it pays a tenth more,
+in both fees. The best-paying goes first, each sender's in the order of nonces; of equals, the earlier one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ REPLACEMENT_PERCENT: Final = 110
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A transaction in the pool, whose it is, and when it came."""
+    """A transaction in the pool, its sender, and its order of arrival."""
 
     signed: SignedTransaction
     sender: bytes
@@ -34,14 +33,14 @@ class Waiting:
 
 
 class Pool:
-    """All that waits."""
+    """All waiting transactions."""
 
     def __init__(self, waiting_max: int, per_sender_max: int) -> None:
         self._waiting_max: Final = waiting_max
         self._per_sender_max: Final = per_sender_max
         self._by_hash: Final[dict[bytes, Waiting]] = {}
         self._by_sender: Final[dict[bytes, dict[int, Waiting]]] = {}
-        # Kept as it changes: adding it up for each arrival would make a long queue slow.
+        # Updated with each change: adding it up for each arrival would make a long queue slow.
         self._costs: Final[dict[bytes, int]] = {}
         self._arrivals = 0
 
@@ -52,11 +51,11 @@ class Pool:
         return self._by_hash.get(transaction_hash)
 
     def all(self) -> tuple[Waiting, ...]:
-        """Everything, in the order in which it came."""
+        """Return all of them, in order of arrival."""
         return tuple(sorted(self._by_hash.values(), key=lambda waiting: waiting.arrival))
 
     def add(self, signed: SignedTransaction, sender: bytes) -> Waiting:
-        """Take a transaction in, perhaps in another's place; `RpcError` tells why not."""
+        """Add a transaction, perhaps as a replacement; raise `RpcError` when it is refused."""
         if signed.hash in self._by_hash:
             raise rejected("already known")
         of_sender = self._by_sender.get(sender, {})
@@ -75,7 +74,7 @@ class Pool:
         return waiting
 
     def remove(self, transaction_hash: bytes) -> bool:
-        """Take a transaction out; whether it was there."""
+        """Remove a transaction; return whether it was there."""
         waiting = self._by_hash.pop(transaction_hash, None)
         if waiting is None:
             return False
@@ -92,19 +91,19 @@ class Pool:
         self._costs.clear()
 
     def next_nonce(self, sender: bytes, nonce: int) -> int:
-        """The first nonce from `nonce` on for which nothing waits."""
+        """Return the first nonce from `nonce` on without a waiting transaction."""
         of_sender = self._by_sender.get(sender, {})
         while nonce in of_sender:
             nonce += 1
         return nonce
 
     def queued_cost(self, sender: bytes, but_nonce: int) -> int:
-        """What the sender's transactions cost at most, less the one with this nonce."""
+        """Return the most that the sender's transactions cost, without the one with this nonce."""
         same = self._by_sender.get(sender, {}).get(but_nonce)
         return self._costs.get(sender, 0) - (0 if same is None else cost_max(same.signed.transaction))
 
     def executable(self, nonce_of: Callable[[bytes], int], base_fee_wei: int) -> Iterator[Waiting]:
-        """What can be mined, best first. A sender's next comes only after `nonce_of` has moved past the one before."""
+        """Yield executable transactions, best first; a sender's next only once `nonce_of` has passed the previous."""
         heap: list[tuple[int, int, Waiting]] = []
 
         def offer(sender: bytes) -> None:

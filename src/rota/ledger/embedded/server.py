@@ -1,8 +1,8 @@
 """The chain over HTTP and WebSocket, at one address, as wallets and explorers expect it.
 
-A WebSocket has a bounded amount of bytes on their way to it. A client that reads more slowly than things happen
-is disconnected when that is full: it comes back and asks for what it missed, while a buffer without
-bound would take the whole process down. HTTP needs no such bound, as its clients wait for their answers.
+The bytes queued for a WebSocket are bounded. A client that reads more slowly than events occur is disconnected when the
+queue is full: it reconnects and requests what it missed, while an unbounded buffer would exhaust the process's memory.
+HTTP needs no such bound, as its clients wait for their answers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CROSS_ORIGIN: Final = {
 
 
 class ChainServer:
-    """Serves one chain until it is stopped, and lets its timer run meanwhile."""
+    """Serves one chain, with its timer, until it is stopped."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class ChainServer:
 
     @property
     def url(self) -> str:
-        """Where HTTP is answered; a WebSocket is at the same place."""
+        """The URL of HTTP; WebSockets are at the same address."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen; port 0 lets the kernel choose. `OSError` when the address is not to be had."""
+        """Start to listen; port 0 lets the kernel choose. `OSError` when the address cannot be bound."""
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, host, port).start()
@@ -72,7 +72,7 @@ class ChainServer:
         self._chain.start()
 
     async def stop(self) -> None:
-        """Close all connections and listen no more."""
+        """Close all connections and stop listening."""
         self._chain.stop()
         for connection in tuple(self._connections):
             await connection.close(WSCloseCode.GOING_AWAY, b"the chain stops")
@@ -115,7 +115,7 @@ class ChainServer:
 
 
 class Connection:
-    """One WebSocket: answers what it asks, and sends what it subscribed to."""
+    """One WebSocket: answers its requests, and sends its subscriptions."""
 
     def __init__(
         self, chain: EmbeddedChain, socket: web.WebSocketResponse, transport: asyncio.Transport, outgoing_bytes_max: int
@@ -131,7 +131,7 @@ class Connection:
         self._rpc: Final = Rpc(chain, self._subscriptions.methods())
 
     async def serve(self) -> None:
-        """Until the client leaves, or is too slow."""
+        """Serve until the client leaves, or is too slow."""
         writer = asyncio.create_task(self._write())
         reader = asyncio.create_task(self._read())
         try:
@@ -172,7 +172,7 @@ class Connection:
         if self._outgoing_bytes + len(message) > self._outgoing_bytes_max:
             self._is_too_slow = True
             self._outgoing.clear()
-            # Whoever does not read would not read a farewell either.
+            # A client that does not read would not read a close message either.
             self._transport.abort()
         else:
             self._outgoing.append(message)

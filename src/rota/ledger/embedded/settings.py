@@ -16,7 +16,7 @@ WEI_PER_GWEI: Final = 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What an embedded chain is like."""
+    """The settings of an embedded chain."""
 
     chain_id: int = CHAIN_ID_DEFAULT
     account_count: int = len(DEVELOPMENT_ACCOUNTS)
@@ -33,7 +33,7 @@ class Settings:
 
     # Reorganisations, snapshots and calls at old blocks reach this many blocks back.
     history_max: int = 1_024
-    # Older blocks go, with their transactions, receipts and logs, when there are more than these.
+    # Older blocks are dropped, with their transactions, receipts and logs, when there are more than these.
     blocks_max: int = 200_000
     transactions_max: int = 500_000
     snapshots_max: int = 64
@@ -45,7 +45,7 @@ class Settings:
     logs_max: int = 20_000  # logs that one eth_getLogs may answer with
 
     def __post_init__(self) -> None:
-        """A chain that could not work is refused with what would be right."""
+        """Raise `ValueError` for settings that cannot work, with valid ones."""
         positive = {
             "chain_id": self.chain_id,
             "gas_limit": self.gas_limit,

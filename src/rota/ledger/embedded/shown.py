@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def shown_header(block: Block) -> Json:
-    """A block as `newHeads` tells of it: all that its hash is over."""
+    """Return a block's header, as in `newHeads`: all fields that its hash covers."""
     header = block.header
     return {
         "number": quantity(header.number),
@@ -45,7 +45,7 @@ def shown_header(block: Block) -> Json:
 
 
 def shown_block(block: Block, full: bool) -> Json:
-    """A block with its transactions, whole or by their hashes."""
+    """Return a block with its transactions, whole or by their hashes."""
     return {
         **shown_header(block),
         "totalDifficulty": "0x0",
@@ -59,7 +59,7 @@ def shown_block(block: Block, full: bool) -> Json:
 
 
 def shown_mined(receipt: Receipt, block: Block) -> Json:
-    """A transaction that is in a block."""
+    """Return a transaction that is in a block."""
     return {
         **_shown_transaction(receipt.transaction, receipt.sender),
         "gasPrice": quantity(receipt.effective_gas_price),
@@ -70,7 +70,7 @@ def shown_mined(receipt: Receipt, block: Block) -> Json:
 
 
 def shown_waiting(waiting: Waiting, base_fee_wei: int) -> Json:
-    """A transaction that is in no block yet; it would pay this much in the next."""
+    """Return a transaction that is in no block yet, with its price in the next one."""
     return {
         **_shown_transaction(waiting.signed, waiting.sender),
         "gasPrice": quantity(effective_price(waiting.signed.transaction, base_fee_wei)),
@@ -81,7 +81,7 @@ def shown_waiting(waiting: Waiting, base_fee_wei: int) -> Json:
 
 
 def shown_receipt(receipt: Receipt, block: Block) -> Json:
-    """What became of a transaction. `revertReason` is there when it was reverted, as Besu has it."""
+    """Return a transaction's receipt. `revertReason` is there when it was reverted, as in Besu."""
     transaction = receipt.transaction.transaction
     shown: Json = {
         "transactionHash": data(receipt.transaction.hash),
@@ -108,7 +108,7 @@ def shown_receipt(receipt: Receipt, block: Block) -> Json:
 
 
 def shown_log(placed: PlacedLog, removed: bool = False) -> Json:
-    """A log and where it is, or was before its block was removed."""
+    """Return a log with its position, also that in a removed block."""
     return {
         "address": data(placed.log.address),
         "topics": [data(topic) for topic in placed.log.topics],

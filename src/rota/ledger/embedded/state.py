@@ -1,9 +1,8 @@
-"""The state of the chain: accounts and slots as they are, and as they were.
+"""The state of the chain: current and earlier accounts and slots.
 
-This is the truth; the EVM works on a copy. Every change is kept with what was before it, in a journal, so that
-the chain can go back: a position in the journal is a state. Whoever reads an old state walks the journal from
-there; whoever goes back undoes it entry by entry. Only the latest part of the journal is kept, and a position
-before that is gone.
+This is the authoritative copy; the EVM works on another. Every change is kept with its previous value, in a journal, so
+that the chain can go back: a position in the journal is a state. An old state is read by searching the journal from
+there; going back undoes it entry by entry. Only the latest part of the journal is kept, and earlier positions are gone.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ EMPTY_CODE_HASH: Final = keccak(b"")
 
 
 class Account(NamedTuple):
-    """What the chain knows of an address, less its storage."""
+    """The chain's record of an address, without its storage."""
 
     nonce: int = 0
     balance: int = 0
@@ -49,13 +48,13 @@ Slot = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one step did to the state, each place once."""
+    """The changes of one step to the state, each place once."""
 
     accounts: Mapping[bytes, AccountChange] = field(default_factory=dict)
     slots: Mapping[Slot, SlotChange] = field(default_factory=dict)
 
     def reversed(self) -> Changes:
-        """The step back."""
+        """Return the inverse step."""
         return Changes(
             {address: AccountChange(after, before) for address, (before, after) in self.accounts.items()},
             {slot: SlotChange(after, before) for slot, (before, after) in self.slots.items()},
@@ -63,28 +62,28 @@ class Changes:
 
 
 class State:
-    """Accounts, storage, code, and the journal of how they came to be so."""
+    """Accounts, storage, code, and the journal of their changes."""
 
     def __init__(self) -> None:
         self._accounts: Final[dict[bytes, Account]] = {}
         self._slots: Final[dict[Slot, int]] = {}
-        # Code is found by its hash and never forgotten: what was undone may be deployed again.
+        # Code is kept permanently, by hash: undone code may be deployed again.
         self._codes: Final[dict[bytes, bytes]] = {EMPTY_CODE_HASH: b""}
         self._journal: Final[deque[Changes]] = deque()
         self._dropped = 0  # entries that are no longer kept
 
     @property
     def position(self) -> int:
-        """Where the journal ends: the state as it is."""
+        """The end of the journal, which is the current state."""
         return self._dropped + len(self._journal)
 
     @property
     def oldest_position(self) -> int:
-        """The oldest state that can still be gone back to."""
+        """The oldest state that can still be read or restored."""
         return self._dropped
 
     def account(self, address: bytes, position: int | None = None) -> Account:
-        """An account as it is, or as it was."""
+        """Return an account, now or at a position."""
         if position is not None:
             for changes in self._since(position):
                 change = changes.accounts.get(address)
@@ -93,7 +92,7 @@ class State:
         return self._accounts.get(address, NO_ACCOUNT)
 
     def slot(self, address: bytes, number: int, position: int | None = None) -> int:
-        """A slot of an account's storage as it is, or as it was."""
+        """Return a slot of an account's storage, now or at a position."""
         if position is not None:
             for changes in self._since(position):
                 change = changes.slots.get((address, number))
@@ -102,11 +101,11 @@ class State:
         return self._slots.get((address, number), 0)
 
     def code(self, code_hash: bytes) -> bytes:
-        """The code with this hash."""
+        """Return the code with this hash."""
         return self._codes[code_hash]
 
     def add_code(self, code: bytes) -> bytes:
-        """Keep a code; its hash."""
+        """Store a code; return its hash."""
         code_hash = keccak(code)
         self._codes[code_hash] = code
         return code_hash
@@ -115,22 +114,22 @@ class State:
         return code_hash in self._codes
 
     def apply(self, changes: Changes) -> None:
-        """Take a step, and remember it."""
+        """Apply a step, and add it to the journal."""
         self._write(changes)
         self._journal.append(changes)
 
     def undo(self) -> Changes:
-        """Take the latest step back; what that changed."""
+        """Undo the latest step; return the changes of that."""
         changes = self._journal.pop().reversed()
         self._write(changes)
         return changes
 
     def since(self, position: int) -> tuple[Changes, ...]:
-        """The steps from a position on, oldest first."""
+        """Return the steps from a position on, oldest first."""
         return tuple(self._since(position))
 
     def forget_before(self, position: int) -> None:
-        """Nobody goes back to before `position` any more."""
+        """Drop the journal before `position`; states before it can no longer be restored."""
         while self._dropped < position and self._journal:
             self._journal.popleft()
             self._dropped += 1
@@ -140,7 +139,7 @@ class State:
         return islice(self._journal, position - self._dropped, None)
 
     def _write(self, changes: Changes) -> None:
-        """What is as if it had never been is not kept, so that an undone step leaves no trace."""
+        """Write the values; remove empty accounts and zero slots, so that an undone step leaves no trace."""
         for address, (_, account) in changes.accounts.items():
             if account == NO_ACCOUNT:
                 self._accounts.pop(address, None)

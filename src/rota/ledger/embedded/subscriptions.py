@@ -1,7 +1,7 @@
-"""What one connection has subscribed to: new heads, logs, transactions that wait.
+"""The subscriptions of one connection: new heads, logs, pending transactions.
 
-A reorganisation is told as on any chain: the logs of the blocks that go are sent again with `removed: true`,
-the latest first, and then the heads and logs of the blocks that come.
+A reorganisation is notified as on any chain: the logs of removed blocks are sent again with `removed: true`, the latest
+first, and then the heads and logs of the new blocks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Topic = NewHeads | NewLogs | NewPending
 
 
 class Subscriptions:
-    """The subscriptions of one connection; `send` is given each notification."""
+    """The subscriptions of one connection; `send` gets each notification."""
 
     def __init__(self, chain: EmbeddedChain, send: Callable[[dict[str, Any]], None]) -> None:
         self._chain: Final = chain
@@ -52,7 +52,7 @@ class Subscriptions:
         self._stop_listening: Final = chain.listen(self._on_happening)
 
     def methods(self) -> dict[str, ConnectionMethod]:
-        """What this adds to the methods of its connection."""
+        """Return the methods that this adds to its connection."""
         return {"eth_subscribe": self._subscribe, "eth_unsubscribe": self._unsubscribe}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Blocks at an interval: a tick of the event loop, due again an interval after the last was due."""
+"""Blocks at an interval: a tick of the event loop, due one interval after the previous due time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BlockTimer:
         self._cancel()
 
     def set_interval(self, interval_ms: int | None) -> None:
-        """From now on at this interval, or not at all."""
+        """Use this interval from now on; None stops the ticks."""
         self.interval_ms = interval_ms
         self._cancel()
         if self._loop is not None:
@@ -36,7 +36,7 @@ class BlockTimer:
     def _schedule(self, loop: asyncio.AbstractEventLoop, last_s: float) -> None:
         if self.interval_ms is None:
             return
-        # A tick that took longer than the interval is followed by one, not by all that were missed.
+        # A tick that took longer than the interval is followed by one, not by all missed ones.
         due_s = max(last_s + self.interval_ms / MS_PER_S, loop.time())
         self._handle = loop.call_at(due_s, self._run, loop, due_s)
 

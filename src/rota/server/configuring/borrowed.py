@@ -1,9 +1,9 @@
-"""The keys that stand for timers and limits of other packages.
+"""The keys for the timers and limits of other packages.
 
 Those packages have frozen dataclasses of whole numbers with their defaults: `Config` for the core, `TransportSettings`,
-`ClientLimits`, `FollowerLimits` and the RPC's `Limits`. Here stands what their fields mean to whoever sets them, and in
-which unit they are; names and defaults are taken from there. What `Config` has about the chain is set in the section
-of the ledger.
+`ClientLimits`, `FollowerLimits` and the RPC's `Limits`. This module has the unit and the description of their fields
+for operators; names and defaults come from there. The fields of `Config` about the chain are set in the section of the
+ledger.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from rota.model.config import MAY_BE_ZERO
 from rota.server.configuring.keys import Key
 from rota.server.configuring.kinds import Whole
 
-# For each field, its unit and what it is for.
+# For each field, its unit and its description.
 Meanings: TypeAlias = Mapping[str, tuple[str, str]]
 
 
 def borrowed_keys(section: str, kind: type, meanings: Meanings) -> tuple[Key, ...]:
-    """A key for each field that has a meaning, in the order of the meanings."""
+    """Return a key for each field that has a meaning, in the order of the meanings."""
     defaults = {field.name: field.default for field in fields(kind)}
     return tuple(
         Key(section, name, Whole(0 if name in MAY_BE_ZERO else 1), defaults[name], text, unit)
@@ -29,7 +29,7 @@ def borrowed_keys(section: str, kind: type, meanings: Meanings) -> tuple[Key, ..
     )
 
 
-# `rota.model.config.Config`, but for what it has about the chain.
+# `rota.model.config.Config`, without its fields about the chain.
 SEQUENCER: Final[Meanings] = {
     "heartbeat_ms": ("ms", "Between two heartbeats of a coordinator or submitter, and between two pings."),
     "heartbeat_grace": ("heartbeats", "How many may be missing before a node is silent; leases last one more."),
@@ -106,7 +106,7 @@ SEQUENCER: Final[Meanings] = {
     "proposal_ttl_s": ("s of chain time", "How long a contract that is proposed and not deployed is remembered."),
 }
 
-# `rota.model.config.Config`, what it has about the chain.
+# `rota.model.config.Config`, its fields about the chain.
 SEQUENCER_ON_LEDGER: Final[Meanings] = {
     "index_from_height": ("height", "Where a new index begins: no contract of interest is older."),
     "index_window_max": (
@@ -175,8 +175,8 @@ RPC: Final[Meanings] = {
     "failed_delay_max_ms": ("ms", "The longest delay of an attempt; the first is 100 ms and it doubles."),
 }
 
-# `rota.transport.settings.TransportSettings`, but for the heartbeat, which is the sequencer's, and the limits of a
-# frame, which all nodes of a network have in common.
+# `rota.transport.settings.TransportSettings`, without the heartbeat, which is the sequencer's, and the limits of a
+# frame, which are the same for all nodes of a network.
 TRANSPORT: Final[Meanings] = {
     "connect_timeout_ms": ("ms", "For each step of making a connection: a look at the certificate, TLS, the hello."),
     "backoff_ms": ("ms", "The pause before a peer is dialed again, which doubles."),

@@ -15,7 +15,7 @@ from rota.wire.limits import DEFAULT_LIMITS, MEBIBYTE
 
 Contradiction: TypeAlias = tuple[str, str]
 WILDCARDS: Final = ("0.0.0.0", "::", "[::]")
-# The first of each must not be smaller than the second.
+# The first of each pair must not be smaller than the second.
 PAIRS: Final = (
     ("ledger.fee_max_wei", "ledger.tip_wei"),
     ("ledger.backoff_max_ms", "ledger.backoff_ms"),
@@ -56,7 +56,7 @@ class Values:
 
 
 def contradictions_of(values: Mapping[str, object]) -> Iterator[Contradiction]:
-    """All contradictions of these values."""
+    """Yield all contradictions of these values."""
     for rule in RULES:
         try:
             yield from tuple(rule(Values(values)))
@@ -92,7 +92,7 @@ def _tls_is_whole(values: Values) -> Iterator[Contradiction]:
 
 
 def _doors_are_apart(values: Values) -> Iterator[Contradiction]:
-    """No two servers share a port, except metrics and RPC; the system may choose ports."""
+    """Check that no two servers share a port, except metrics and RPC; port 0, which the system chooses, is exempt."""
     listen_host, _, listen_port = values["transport.listen"].rpartition(":")
     doors = [
         ("rpc.port", values["rpc.host"], values["rpc.port"]),
@@ -111,7 +111,7 @@ def _doors_are_apart(values: Values) -> Iterator[Contradiction]:
 
 
 def _peers_can_read_what_is_said(values: Values) -> Iterator[Contradiction]:
-    """Peers reject messages beyond a limit of the wire as malformed (docs/wire.md)."""
+    """Check limits of the wire, beyond which peers reject messages as malformed (docs/wire.md)."""
     for path, most, of in READABLE:
         try:
             value = values[path]

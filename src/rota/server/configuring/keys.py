@@ -50,8 +50,8 @@ class Key:
         return f"ROTA_{self.section}_{self.name}".upper()
 
 
-def key(kind: Kind, default: RawValue | Absent, text: str, unit: str = "", *, is_environment_only: bool = False) -> Any:  # noqa: ANN401  # A dataclass takes any type for what makes its field.
-    """The field of a section's dataclass for this key."""
+def key(kind: Kind, default: RawValue | Absent, text: str, unit: str = "", *, is_environment_only: bool = False) -> Any:  # noqa: ANN401  # A dataclass takes any type for its field.
+    """Return the dataclass field of a section for this key."""
     metadata = {_METADATA: Key("", "", kind, default, text, unit, is_environment_only)}
     if default is REQUIRED:
         return field(metadata=metadata)
@@ -60,7 +60,7 @@ def key(kind: Kind, default: RawValue | Absent, text: str, unit: str = "", *, is
 
 
 def keys_of(section: str, kind: type) -> tuple[Key, ...]:
-    """The keys of a section's dataclass, in its order, without the fields that are no keys."""
+    """Return the keys of a section's dataclass, in its order, without the fields that are no keys."""
     return tuple(
         replace(each.metadata[_METADATA], section=section, name=each.name)
         for each in fields(kind)

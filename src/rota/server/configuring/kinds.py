@@ -1,8 +1,8 @@
 """Kinds of values: how each is read from TOML or the environment, checked and written.
 
-A kind turns a *raw* value, as TOML returns it, into the value that the node uses. A `ValueError` says what would be
-right; the caller adds the place and the value found. Relative paths begin at the file's folder. A kind that may hold
-a secret is shown neither in errors nor in a `repr`.
+A kind turns a *raw* value, as TOML returns it, into the value that the node uses. The text of a `ValueError` describes
+a valid value; the caller adds the place and the value found. Relative paths begin at the file's folder. A kind that may
+hold a secret is shown neither in errors nor in a `repr`.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ class Kind(Protocol):
         ...
 
     def read(self, raw: RawValue, folder: Path) -> object:
-        """The value of a raw value. Raises `ValueError` if it is not valid."""
+        """Return the value of a raw value. Raises `ValueError` if it is not valid."""
         ...
 
     def from_text(self, text: str) -> RawValue:
-        """The raw value for the text of an environment variable, valid or not."""
+        """Return the raw value for the text of an environment variable, valid or not."""
         ...
 
 
 def written(raw: RawValue) -> str:
-    """A raw value as TOML."""
+    """Return a raw value as TOML."""
     if isinstance(raw, bool):
         return "true" if raw else "false"
     if isinstance(raw, int):
@@ -71,7 +71,7 @@ def written(raw: RawValue) -> str:
     if isinstance(raw, list | tuple):
         return f"[{', '.join(map(written, raw))}]"
     assert isinstance(raw, str), f"a default is a text, a number, a flag or a list of them, not {raw!r}"
-    # What JSON escapes, TOML escapes alike; TOML forbids one character more than JSON does.
+    # TOML has the escapes of JSON; it forbids one character more than JSON does.
     return json.dumps(raw, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -100,7 +100,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """Yes or no."""
+    """A boolean."""
 
     is_shown: bool = True
 
@@ -320,7 +320,7 @@ class PostgresServer:
     url: str
 
     def with_password(self, password: Secret | None) -> str:
-        """The connection string for the driver; it contains the password."""
+        """Return the connection string for the driver; it contains the password."""
         if password is None:
             return self.url
         parts = urlsplit(self.url)
@@ -380,7 +380,7 @@ class Hidden(_Text):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a listener at this host."""
+    """Return whether only this machine can reach a listener at this host."""
     if host == "localhost":
         return True
     try:
@@ -401,7 +401,7 @@ def _is_address(text: str, version: int) -> bool:
 
 
 def _host_of(text: str, schemes: tuple[str, ...]) -> str | None:
-    """The host of an address with one of these schemes; none when it is no such address."""
+    """Return the host of an address with one of these schemes; None when it is no such address."""
     if re.search(r"\s", text):
         return None
     try:

@@ -54,7 +54,7 @@ class _Scanner:
             self._pass(_BLANK)
 
     def _header(self) -> KeyPath:
-        """Reads a header; returns the path of its table."""
+        """Read a header; return the path of its table."""
         is_list = self._text.startswith("[[", self._at)
         at = self._at
         self._at += 2 if is_list else 1
@@ -73,7 +73,7 @@ class _Scanner:
         return path
 
     def _entered(self, path: KeyPath) -> KeyPath:
-        """The path of a table; for a list of tables, of its latest element."""
+        """Return the path of a table; for a list of tables, of its latest element."""
         length = self._list_lengths.get(path)
         return path if length is None else (*path, length - 1)
 

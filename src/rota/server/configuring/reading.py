@@ -1,9 +1,9 @@
-"""Reads the configuration from a file and the environment, or reports everything that is wrong with them.
+"""Reads the configuration from a file and the environment, or reports all its errors.
 
 A variable `ROTA_SECTION_KEY` takes precedence over the file. The kind of each key reads its value; an unknown key is
 reported with the most similar known one; then the rules about several settings run. An error names the file and line or
-the variable, the key, the value found and what would be right. All errors are reported together, except for a text
-that is no TOML, where only the first one can be found.
+the variable, the key, the value found and a valid one. All errors are reported together, except for a text that is no
+TOML, where only the first one can be found.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def read_configuration(
     domains: Collection[str] | None = None,
     may_lack: Collection[str] = (),
 ) -> NodeConfiguration:
-    """The configuration of a file and the environment. Raises `ConfigurationRejected` with all errors.
+    """Return the configuration of a file and the environment. Raises `ConfigurationRejected` with all errors.
 
     `domains` may have settings; by default those that are installed. Keys of `may_lack` may be absent, although a node
     needs them.
@@ -91,7 +91,7 @@ def read_text(
     domains: Collection[str] | None = None,
     may_lack: Collection[str] = (),
 ) -> NodeConfiguration:
-    """The same for the text of a file that need not exist yet."""
+    """Do the same for the text of a file that need not exist yet."""
     installed = entry_points(group=DOMAINS_GROUP).names if domains is None else domains
     reader = _Reader(file, text, environment)
     reader.read(sorted(installed))
@@ -100,10 +100,10 @@ def read_text(
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What can be read of a configuration, and all its errors.
+    """The readable part of a configuration, and all its errors.
 
-    A setting with an error has its default here, or a stand-in; no node may run with it. `configuration` is None if
-    the file cannot be read or is no TOML.
+    A setting with an error has its default here, or a stand-in; no node may run with it. `configuration` is None if the
+    file cannot be read or is no TOML.
     """
 
     configuration: NodeConfiguration | None
@@ -111,7 +111,7 @@ class Salvaged:
 
 
 def salvage(file: Path) -> Salvaged:
-    """The configuration of a file that may have errors: for `rota doctor`, not for a node."""
+    """Return the configuration of a file that may have errors: for `rota doctor`, not for a node."""
     try:
         reader = _Reader(file, _read_file(file), os.environ)
     except ConfigurationRejected as rejected:
@@ -179,7 +179,7 @@ class _Reader:
     # Reading.
 
     def read(self, installed: Collection[str]) -> None:
-        """Read everything."""
+        """Read all sections and variables; collect values and errors."""
         self._refuse_unknown_sections()
         for section in SECTIONS:
             table = self._table(section.name)
@@ -253,7 +253,7 @@ class _Reader:
         )
 
     def _read_triggers(self, table: Mapping[str, object]) -> None:
-        """The table of each trigger, with its variables, such as ROTA_TRIGGERS_ADVANCE_EPOCHS_STRATEGY."""
+        """Read the table of each trigger, with its variables, such as ROTA_TRIGGERS_ADVANCE_EPOCHS_STRATEGY."""
         tables: dict[str, dict[str, object]] = {}
         for name, content in table.items():
             if isinstance(content, dict):
@@ -287,7 +287,7 @@ class _Reader:
     # Composing.
 
     def configuration(self, may_lack: Collection[str]) -> NodeConfiguration:
-        """The configuration. Raises `ConfigurationRejected` if it has errors."""
+        """Return the configuration. Raises `ConfigurationRejected` if it has errors."""
         self._add_contradictions()
         lent = self._lent()
         lacking = {path for path in may_lack if self._values.get(path, path) is None}
@@ -297,7 +297,7 @@ class _Reader:
         return self._composed(lent)
 
     def salvaged(self) -> Salvaged:
-        """The configuration with defaults or stand-ins in the place of errors."""
+        """Return the configuration with defaults or stand-ins in place of errors."""
         self._add_contradictions()
         for path, key in _KEYS.items():
             if path not in self._values:
@@ -341,13 +341,13 @@ class _Reader:
         )
 
     def _section(self, name: str, kind: type | None = None) -> dict[str, Any]:
-        """The values of a section; with `kind`, only those of its own keys."""
+        """Return the values of a section; with `kind`, only those of its own keys."""
         own = None if kind is None else {field.name for field in fields(kind)}
         values = {path.partition(".")[2]: value for path, value in self._values.items() if path.startswith(f"{name}.")}
         return {key: value for key, value in values.items() if own is None or key in own}
 
     def _borrowed(self, kind: type[Borrowed], sections: tuple[str, ...]) -> Borrowed:
-        """The settings of another package. An error that the package raises is reported at the key."""
+        """Return the settings of another package. An error that the package raises is reported at the key."""
         places = {field.name: [f"{section}.{field.name}" for section in sections] for field in fields(kind)}
         paths = {name: path for name, found in places.items() for path in found if path in _KEYS}
         if not self._values.keys() >= set(paths.values()):
@@ -366,7 +366,7 @@ class _Reader:
         self.flaws.append(Flaw(Place(str(self._file), self._lines.get(where, 0)), key, text))
 
     def _add_at(self, path: str, text: str) -> None:
-        """An error of a key, at its variable, its line, or its section's line if the key is absent."""
+        """Add an error of a key, at its variable, its line, or its section's line if the key is absent."""
         section, _, name = path.partition(".")
         variable = f"ROTA_{section}_{name}".upper()
         if variable in self._environment:
@@ -397,7 +397,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _shown(raw: RawValue) -> str:
-    """A value for an error, shortened and without the credentials of a URL."""
+    """Return a value for an error, shortened and without the credentials of a URL."""
     raw = _CREDENTIALS.sub("//...@", raw) if isinstance(raw, str) else raw
     shown = f'"{raw}"' if isinstance(raw, str) else str(raw).lower() if isinstance(raw, bool) else repr(raw)
     return shown if len(shown) <= _SHOWN_CHARACTERS_MAX else shown[: _SHOWN_CHARACTERS_MAX - 3] + "..."

@@ -1,8 +1,8 @@
-"""What can be set, section by section. This is the source: the reader, the written file and the reference follow it.
+"""All settings, section by section. The reader, the written file and the reference are generated from this module.
 
-A section is a frozen dataclass. Keys that are the node's own are its fields; those that stand for the timers and limits
-of another package are in `borrowed`, and a section holds that package's own value. `SECTIONS` lists all keys in the
-order in which they are written.
+A section is a frozen dataclass. The node's own keys are its fields; those for the timers and limits of another package
+are in `borrowed`, and the section holds that package's own value. `SECTIONS` lists all keys in the order in which they
+are written.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class LedgerSection:
 
     @property
     def registry_limits(self) -> RegistryLimits:
-        """How the Registry is followed."""
+        """The limits of following the Registry."""
         return RegistryLimits(
             from_height=self.registry_from_height, poll_ms=self.registry_poll_ms, range_max=self.registry_range_max
         )
@@ -280,7 +280,7 @@ class ConsentSection:
 
     @property
     def policy(self) -> Consent:
-        """As the core takes it."""
+        """The policy for the core."""
         return Consent(self.proposals, self.allow)
 
 
@@ -337,7 +337,7 @@ class AutomationSection:
 
     @property
     def settings(self) -> TriggerSettings:
-        """What holds for every trigger that has nothing of its own."""
+        """The settings of every trigger that has none of its own."""
         return TriggerSettings(
             expected_task_duration_ms=self.expected_task_duration_ms,
             polling_interval_ms=self.polling_interval_ms,
@@ -388,13 +388,13 @@ class NodeConfiguration:
 
     @property
     def operations_address(self) -> tuple[str, int]:
-        """Where metrics and health are served."""
+        """The host and port of metrics and health."""
         host = self.rpc.host if self.operations.host is None else self.operations.host
         return host, self.rpc.port if self.operations.port is None else self.operations.port
 
     @property
     def commands_address(self) -> tuple[str, int] | None:
-        """Where gRPC is served, if it is."""
+        """The host and port of gRPC; None if it is not served."""
         if self.commands.port is None:
             return None
         return self.rpc.host if self.commands.host is None else self.commands.host, self.commands.port
@@ -423,7 +423,7 @@ TRIGGERS: Final = Section(
     "tasks are attempted, and what the trigger itself asks for.",
     (),
 )
-# Tables whose keys are not known here.
+# Tables whose keys are defined by domains and triggers.
 OPEN_SECTIONS: Final = (DOMAINS, TRIGGERS)
 SECTIONS: Final = (
     _section("node", NodeSection),

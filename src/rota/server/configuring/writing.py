@@ -1,4 +1,4 @@
-"""Writes a new file with every key, and the reference page. Both follow from `sections`.
+"""Writes a new file with every key, and the reference page, both from `sections`.
 
 A new file sets the given keys. Every other key is a comment with its default and description.
 """
@@ -25,7 +25,7 @@ HEAD: Final = (
 
 
 def write_configuration(given: Mapping[str, RawValue]) -> str:
-    """The text of a new file that sets these keys, given by path."""
+    """Return the text of a new file that sets these keys, given by path."""
     known = {key.path for section in SECTIONS for key in section.keys if not key.is_environment_only}
     assert given.keys() <= known, f"{sorted(given.keys() - known)} cannot be set in a file"
     parts = ["\n".join(f"# {line}" for line in HEAD)]
@@ -34,9 +34,9 @@ def write_configuration(given: Mapping[str, RawValue]) -> str:
 
 
 def with_setting(text: str, path: str, raw: RawValue) -> str:
-    """The text of a file with one more key: in the place of its comment, or first in its section.
+    """Return the text of a file with one more key: in place of its comment, or first in its section.
 
-    Raises `ValueError` if the key is set already.
+    Raises `ValueError` if the key is set already, or if the file's form does not allow it.
     """
     section, _, name = path.partition(".")
     document, lines_by_key = tomllib.loads(text), lines_of(text)
@@ -90,7 +90,7 @@ def _comment(text: str) -> list[str]:
 
 
 def render_reference() -> str:
-    """The page that lists all keys."""
+    """Return the page that lists all keys."""
     return "\n\n".join([*_INTRODUCTION, *(_reference_section(section) for section in SECTIONS)]) + "\n"
 
 

@@ -1,12 +1,12 @@
-"""The dashboard: what a node does, in a browser.
+"""The dashboard: the state of a node, in a browser.
 
-Theory of operation. The page is plain files that stand in `pages/`: one HTML document, style sheets, ES modules. They
-are read once, are the same for everybody and hold nothing of the node; who may see what is decided where the page asks,
-over JSON-RPC at `/` and one WebSocket at `/live` of the same place, with the credentials that its user gave.
+Theory of operation. The page consists of static files in `pages/`: one HTML document, style sheets, ES modules. They
+are read once, are the same for all users and have no data of the node; access is checked where the page makes requests,
+over JSON-RPC at `/` and one WebSocket at `/live` of the same origin, with the credentials that its user entered.
 
-The content security policy lets the page load scripts and styles from this place alone, none that stand inside the
-document, and talk to this place alone. Nothing may frame it. A browser asks again each time whether a file has changed,
-and is answered by its digest, so that a node that was renewed is never shown with a page of before.
+The content security policy lets the page load scripts and styles from this origin only, no inline ones, and connect to
+this origin only. No page may frame it. A browser asks each time whether a file has changed, and the digest answers it,
+so that an upgraded node is never shown with an earlier version of the page.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Page:
 
 
 def policy_for(host: str) -> str:
-    """The content security policy; not every browser holds a WebSocket of the same place to be of the same place."""
+    """Return the policy with the host's WebSocket addresses, which not every browser counts as the same origin."""
     return f"{POLICY} ws://{host} wss://{host}" if PLACE.fullmatch(host) else POLICY
 
 
 def read_pages() -> Mapping[str, Page]:
-    """All files, by their names."""
+    """Return all files, by name."""
     found: dict[str, Page] = {}
     for file in files(__name__).joinpath("pages").iterdir():
         ending = file.name.rpartition(".")[2]
