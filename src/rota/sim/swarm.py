@@ -202,7 +202,7 @@ class Swarm:
 
     @property
     def lie_count(self) -> int:
-        """How many lies liars have told so far."""
+        """The number of lies of all liars so far."""
         liars = self.world.conspiracy.liars.values() if self.world.conspiracy is not None else ()
         return sum(liar.lie_count + liar.account.count for liar in liars)
 

@@ -11,7 +11,7 @@ from rota.sim.invariants.judge import Handler, Invariant
 
 
 class ReceiptsAreTrueOrMarked(Invariant):
-    """F1: after lost blocks no receipt says confirmed for what is not on the chain, and nonces agree with the chain.
+    """F1: after lost blocks no receipt is confirmed without its intent on the chain, and nonces agree with the chain.
 
     At no time has an intent two effects.
 

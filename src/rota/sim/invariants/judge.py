@@ -92,7 +92,7 @@ class Invariant:
         raise NotImplementedError
 
     def conclude(self) -> None:
-        """Called at the end of the run: judges what could not be judged before."""
+        """Called at the end of the run, for judgements that were not possible before."""
 
     def show(self, intent: IntentId) -> str:
         """The name of an intent, for messages."""
