@@ -1,4 +1,4 @@
-"""The language of scripts, for people: what the patterns of `rota.sim.transcript` mean."""
+"""The language of scripts, for people: the meanings of the patterns of `rota.sim.script`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.sim.script import COMMANDS, EXPECTATIONS
 
 
 class Phrase(NamedTuple):
-    """The form of a phrase, its meaning, and an example, by which it finds its pattern."""
+    """The form of a phrase, its meaning, and an example that matches its pattern."""
 
     usage: str
     meaning: str
@@ -112,7 +112,7 @@ WORDS: Final = (
 def described(
     phrases: Iterable[Phrase], patterns: Iterable[tuple[str, Callable[..., object]]]
 ) -> list[tuple[str, str]]:
-    """Usage and meaning of each; a pattern without a description is shown as it is."""
+    """Usage and meaning of each; a pattern without a description is listed as it is."""
     phrases = tuple(phrases)
     bare = [pattern for pattern, _ in patterns if not any(re.fullmatch(pattern, each.example) for each in phrases)]
     return [*((each.usage, each.meaning) for each in phrases), *((pattern, "") for pattern in bare)]
