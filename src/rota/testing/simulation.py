@@ -136,7 +136,7 @@ def _nothing_more(_: Ended) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A contract's deployment, its users' calls, and its final conditions: `must_hold` yields those that do not hold."""
+    """A contract's deployment, its users' calls, and its final conditions: `must_hold` yields the unmet ones."""
 
     deployer: Party
     arguments: object
