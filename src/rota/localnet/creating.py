@@ -97,7 +97,7 @@ def _call_of(
     signers: tuple[ContractAddress, ...],
     factory: ContractAddress,
 ) -> bytes:
-    """The call that deploys the contract. Nodes deploy ledgers with verifiers themselves, verifiers first."""
+    """The call that deploys the contract. `Rejected` for a ledger with verifiers, which only nodes deploy."""
     if not genesis.ledger:
         return deploy_endorsed(deployment, genesis_hash(encoded), signers, genesis.threshold)
     domain = host.load_domains()[genesis.domain]

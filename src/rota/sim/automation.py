@@ -53,7 +53,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One entry of the ledger's history; `is_heard`: the sender still ran to receive the result."""
+    """One entry of the ledger's history; `is_heard` is whether the sender still ran to receive the result."""
 
     at_ms: int
     task: str
@@ -311,7 +311,7 @@ class AutomationWorld:
         return tuple(task.id for task in tasks if task.id in node.seen_done)
 
     def _is_old(self, task: Task) -> bool:
-        """Whether a task is old enough for every reader of the ledger to see it."""
+        """Whether a task is older than the mean delay, so that reading the ledger shows it."""
         return self.now_ms - task.ready_ms > self.conditions.seen_ms
 
     def _land(self, node: MemberNode, life: int, attempt: int, tasks: tuple[Task, ...]) -> None:
