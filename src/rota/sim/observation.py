@@ -101,7 +101,7 @@ def has_plans(core: Node) -> bool:
 
 
 def _apart_max(coordinator: Coordinator, has_plans: bool) -> int:
-    """The bound on rounds reserved for one sender; 0 unless a sender is or was on probation, or rounds have plans.
+    """The bound on rounds of a single sender each; 0 unless a sender is or was on probation, or rounds have plans.
 
     Transactions with plans have such rounds, and some more that lack an approval. So have transitions that waited for a
     round until half of their validity had passed, and transitions that no endorser could judge, without a fault of

@@ -230,7 +230,7 @@ class OneCoordinatorIsActive(Invariant):
             self.accuse(f"{', '.join(active)} are active for {address[:8]}")
 
     def _is_changing(self, address: ContractAddress) -> bool:
-        """Whether a second coordinator is recent: for 5 s if all but one are known to be demoted, else for 1.5 s."""
+        """Whether the second one is recent: within a bound that is longer if all but one are known to be demoted."""
         staying = [node for node in self.active[address] if not self._was_demoted_lately(address, node)]
         most_ms = GIVES_WAY_WITHIN_MS if len(staying) <= 1 else HEARD_WITHIN_MS
         return self.now_ms - self.rivals_since_ms[address] < most_ms

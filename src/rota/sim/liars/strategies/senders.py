@@ -288,7 +288,7 @@ class SquatsAsCoordinator(Strategy):
 
 
 class Floods(ShadowSender):
-    """Delegates many intents of its own to every node, and never completes any."""
+    """Delegates many intents of its own to every honest member, and never completes any."""
 
     name = "floods"
 
