@@ -1,1 +1,1 @@
-"""Benchmarks: what Rota costs on this machine. `rota bench` runs them; docs/performance.md says how to read them."""
+"""Benchmarks: the cost of Rota on this machine. `rota bench` runs them; docs/performance.md explains the figures."""

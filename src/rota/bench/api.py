@@ -1,12 +1,12 @@
-"""What a node's API takes and gives: one node in a process of its own, asked by this one on the same machine.
+"""Throughput and latency of a node's API: one node in its own process, called by this one on the same machine.
 
-receipt   `ptx_getTransactionReceipt` of transactions that have ended, over so many connections at once
+receipt   `ptx_getTransactionReceipt` of transactions that have ended, over several connections at once
 submit    `ptx_sendTransaction`, answered when it is durable, over as many; the node works on them meanwhile
-push      receipts to subscribers, each with a listener of its own: how many a second all of them got together, each
-          batch acknowledged and the acknowledgement durable, while the receipts were there already
+push      receipts to subscribers, each with a listener of its own: the rate of all of them together, with each batch
+          acknowledged and the acknowledgement durable, while all receipts exist already
 
-The client shares the processors with the node: on two of them the figures say less than the node could do. What the
-node itself spent of them, by the kernel's word, is told too; that hardly depends on what else the machine does.
+The client shares the processors with the node: with two processors, the figures are lower than the node's capacity. The
+processor time of the node itself, from the kernel, is reported too; it hardly depends on other work of the machine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RequestFigures:
-    """So many requests over so many connections; latencies by nearest rank; the node's processor time for one."""
+    """The requests over a number of connections; latencies by nearest rank; the node's processor time for one."""
 
     connections: int
     requests: int
@@ -53,7 +53,7 @@ class RequestFigures:
 
 @dataclass(frozen=True, slots=True)
 class PushFigures:
-    """So many receipts to each of so many subscribers; `per_s` counts every receipt that one of them got.
+    """The receipts to each of several subscribers; `per_s` counts every receipt that one of them received.
 
     `node_us` is the node's processor time for one of those.
     """
@@ -67,7 +67,7 @@ class PushFigures:
 
 @dataclass(frozen=True, slots=True)
 class ApiFigures:
-    """All of it."""
+    """The figures of this benchmark."""
 
     receipt: RequestFigures
     submit: RequestFigures
@@ -98,7 +98,7 @@ def measure_api(
     subscribers: int = SUBSCRIBERS_DEFAULT,
     progress: Progress = lambda _: None,
 ) -> ApiFigures:
-    """Requests in both directions, then pushes of the receipts that they made."""
+    """Measure requests of both kinds, then pushes of the receipts of their transactions."""
     with TemporaryDirectory(prefix="rota-api-") as folder:
         return asyncio.run(_measure(Path(folder) / "network", requests, connections, subscribers, progress))
 
@@ -131,7 +131,7 @@ async def _requests(
     request_of: Callable[[int], tuple[str, object]],
     results: list[object],
 ) -> RequestFigures:
-    """Each connection asks, waits for the answer, and asks again."""
+    """Send requests over each connection, one at a time."""
     url = node.addresses["rpc"]
     took_s: list[float] = []
     numbers = iter(range(requests))
@@ -170,10 +170,10 @@ async def _until_ended(node: LocalNode, contract: ContractAddress) -> None:
 
 
 async def _pushes(node: LocalNode, subscribers: int, wanted: int) -> PushFigures:
-    """All subscribe, and when all have, begin to read."""
+    """Subscribe with all subscribers, then start their listeners."""
     batches = count()
     async with AsyncExitStack() as stack:
-        # aiohttp opens a hundred at most, unless told otherwise.
+        # aiohttp opens a hundred connections by default.
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
         sockets = [
             await stack.enter_async_context(session.ws_connect(node.addresses["websocket"], max_msg_size=0))
@@ -223,6 +223,6 @@ def _spent_s(node: LocalNode) -> float:
 
 
 def _rank(values: list[float], share: float) -> float:
-    """By nearest rank."""
+    """The value at a share of the order, by nearest rank."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, max(0, round(share * len(ordered)) - 1))]

@@ -1,12 +1,11 @@
-"""What automation costs without a leader: duplicate attempts, time to completion, and a backlog, in simulated time.
+"""The cost of automation without a leader: duplicate attempts, time to completion, and a backlog, in simulated time.
 
-Real automation of every member on a model ledger (`sim/automation.py`). An attempt takes the task's time until
-the ledger has it, and 0.3 s on average, exponentially distributed, pass from done to seen, and from ready to seen.
-Tasks come one after the other, each when the last is over and a moment has passed. What is measured is the time from
-ready on the ledger until a node on average has seen that the task is done. Figures are counts and simulated time, the
-same on every machine.
+Real automation of every member on a model ledger (`sim/automation.py`). An attempt takes the task's time until the
+ledger has it; the delays from done to seen, and from ready to seen, are 0.3 s on average, exponentially distributed.
+Each task comes a moment after the previous one is over. Measured is the time from ready on the ledger until an average
+node has seen that the task is done. Figures are counts and simulated time, the same on every machine.
 
-A backlog is that many tasks that are there at once, after a few that came one by one.
+A backlog is a number of tasks that come at once, after a few that came one by one.
 """
 
 from __future__ import annotations
@@ -54,14 +53,14 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class AutomationFigures:
-    """All of it."""
+    """The figures of this benchmark."""
 
     cells: tuple[Cell, ...]
     backlog: tuple[Backlog, ...]
 
 
 def measure_automation(tasks: int = TASKS_DEFAULT) -> AutomationFigures:
-    """Both strategies, for all sizes of a network."""
+    """Measure both strategies, for all sizes of a network."""
     cells = tuple(
         measure_cell(strategy, nodes, down, task_ms, tasks)
         for strategy in Strategy
@@ -74,7 +73,7 @@ def measure_automation(tasks: int = TASKS_DEFAULT) -> AutomationFigures:
 
 
 def measure_cell(strategy: Strategy, nodes: int, down: int, task_ms: int, tasks: int) -> Cell:
-    """So many tasks, one by one, while some nodes are down all the time."""
+    """Measure tasks one by one, while some nodes are down all the time."""
     world = _world(strategy, nodes, down, Conditions(task_ms=task_ms, seen_ms=SEEN_MS))
     taken_ms = [_one_task(world, f"task {number}") for number in range(tasks)]
     wasted = len(world.board.records) - tasks
@@ -90,7 +89,7 @@ def measure_cell(strategy: Strategy, nodes: int, down: int, task_ms: int, tasks:
 
 
 def measure_backlog(strategy: Strategy, nodes: int, tasks: int = BACKLOG_TASKS) -> Backlog:
-    """All at once, in a network that has measured how long tasks take."""
+    """Measure tasks that come at once, in a network that has measured how long tasks take."""
     world = _world(strategy, nodes, 0, Conditions(seen_ms=SEEN_MS))
     for number in range(WARM_UP_TASKS):
         _one_task(world, f"task {number}")
@@ -111,7 +110,7 @@ def _world(strategy: Strategy, nodes: int, down: int, conditions: Conditions) ->
 
 
 def _one_task(world: AutomationWorld, task: str) -> int:
-    """From ready until it is seen to be done, on average; then everybody is let to come to rest."""
+    """The time from ready until seen as done, on average; then the network comes to rest."""
     ready_ms = world.now_ms
     world.add(task)
     assert world.run_until(world.now_ms + PATIENCE_MS, lambda: task in world.board.done), f"{task} is not done"

@@ -1,12 +1,12 @@
-"""What commands cost: beside plain transactions, with many changes remembered, and to a late subscriber.
+"""The cost of commands: compared with plain transactions, with many known changes, and for a late subscriber.
 
-rates       three nodes in processes of their own on an embedded chain; one of them is given transactions, in turns as
+rates       three nodes in processes of their own on an embedded chain; one of them gets transactions, in turns as
             plain ones (`ptx_sendTransaction`) and as commands (`cmd_submit`), in batches of the same size and with the
-            same number under way, until all of a turn have ended; each replaces one shared state, so that what there
-            is to know stays as much as it was
-look-up     the latest acceptance of one change at a time, on SQLite, with few and with many changes remembered
+            same number under way, until all of a turn have ended; each replaces one shared state, so that the size of
+            the state stays the same
+look-up     the latest acceptance of one change at a time, on SQLite, with few and with many known changes
 subscriber  one node whose database has many completions; a gRPC stream reads them from the beginning, and then some
-            that come while it reads
+            that are published while it reads
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ LATER: Final = 20
 WEEK_MS: Final = 604_800_000
 PERCENT: Final = 100
 MILLISECONDS_PER_S: Final = 1_000
-# In /proc/PID/stat, counted behind the name in parentheses: time as a user, and the next is that in the system.
+# Index in /proc/PID/stat behind the parenthesised name: user time; system time is the next field.
 USER_FIELD: Final = 11
 MICROSECONDS_PER_S: Final = 1_000_000
 
@@ -67,10 +67,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RateFigures:
-    """Submissions a second until all have ended, of each turn, and the medians; commands are `apart_percent` slower.
+    """Submissions a second until all have ended, by turn, and the medians; commands are `apart_percent` slower.
 
-    `_processor_ms` is what all processes together used for a submission, on average: it depends less than the rates on
-    what else the machine has to do.
+    `_processor_ms` is the processor time of all processes for a submission, on average: it depends less than the rates
+    on other work of the machine.
     """
 
     turn: int
@@ -85,7 +85,7 @@ class RateFigures:
 
 @dataclass(frozen=True, slots=True)
 class LookUpFigures:
-    """Microseconds of one look-up; `ratio` of the medians."""
+    """Microseconds of one look-up; `ratio` is that of the medians."""
 
     few: int
     many: int
@@ -98,7 +98,7 @@ class LookUpFigures:
 
 @dataclass(frozen=True, slots=True)
 class SubscriberFigures:
-    """How many completions a late subscriber was sent, and whether any was missing or came twice."""
+    """The completions that a late subscriber received, and how many were missing or repeated."""
 
     completions: int
     later: int
@@ -112,7 +112,7 @@ class SubscriberFigures:
 def measure_rates(
     turn: int = TURN_DEFAULT, turns: int = TURNS_DEFAULT, progress: Progress = lambda _: None
 ) -> RateFigures:
-    """Commands beside plain transactions."""
+    """Measure the rates of commands and of plain transactions."""
     with TemporaryDirectory(prefix="rota-commands-") as folder:
         return asyncio.run(_rates(Path(folder) / "network", turn, turns, progress))
 
@@ -120,7 +120,7 @@ def measure_rates(
 def measure_look_up(
     few: int = FEW_CHANGES, many: int = MANY_CHANGES, progress: Progress = lambda _: None
 ) -> LookUpFigures:
-    """Few changes remembered against many."""
+    """Measure look-ups with few and with many known changes."""
     with TemporaryDirectory(prefix="rota-changes-") as folder:
         return asyncio.run(_look_up(Path(folder), few, many, progress))
 
@@ -128,7 +128,7 @@ def measure_look_up(
 def measure_subscriber(
     completions: int = COMPLETIONS_DEFAULT, progress: Progress = lambda _: None
 ) -> SubscriberFigures:
-    """A subscriber that comes late."""
+    """Measure a subscriber that subscribes late."""
     with TemporaryDirectory(prefix="rota-completions-") as folder:
         return asyncio.run(_subscriber(Path(folder) / "network", completions, progress))
 
@@ -145,11 +145,11 @@ async def _rates(home: Path, turn: int, turns: int, progress: Progress) -> RateF
         plain: list[float] = []
         commands: list[float] = []
         used_s = {False: 0.0, True: 0.0}
-        # One of each first, which is not counted: sequencers are loaded and connections made.
+        # A first turn of each kind is not counted: it loads sequencers and makes connections.
         for wanted in (False, True):
             await _turn(node, made.address, wanted, BATCH, numbers)
         for number in range(turns):
-            # The one that goes first changes from turn to turn.
+            # The kind that goes first alternates from turn to turn.
             for are_commands in (number % 2 == 0, number % 2 == 1):
                 before_s = _processor_s(network)
                 rate = await _turn(node, made.address, are_commands, turn, numbers)
@@ -163,7 +163,7 @@ async def _rates(home: Path, turn: int, turns: int, progress: Progress) -> RateF
 
 
 def _processor_s(network: LocalNetwork) -> float:
-    """What the chain and the nodes have used until now, by the kernel's word."""
+    """The processor time of the chain and the nodes so far, from the kernel."""
     ticks = 0
     for pid in network.pids.values():
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -174,7 +174,7 @@ def _processor_s(network: LocalNetwork) -> float:
 async def _turn(
     node: LocalNode, contract: ContractAddress, are_commands: bool, wanted: int, numbers: Iterator[int]
 ) -> float:
-    """So many of one kind, no more under way than is allowed; submissions a second until the last has ended."""
+    """Submit `wanted` of one kind; returns submissions a second until the last has ended."""
     began_s = changed_s = time.monotonic()
     end = await _end(node) + (wanted if are_commands else 0)
     load = _Load(wanted)
@@ -193,7 +193,7 @@ async def _turn(
 
 @dataclass(slots=True)
 class _Load:
-    """How much is to be sent, is on its way to the node, and is open there as far as was seen."""
+    """The numbers of transactions to send, being sent, and last seen open at the node."""
 
     unsent: int
     posting: int = 0
@@ -212,7 +212,7 @@ async def _post_on(
     are_commands: bool,
     numbers: Iterator[int],
 ) -> None:
-    """One batch after the other, while there is room."""
+    """Send one batch after another while there is room."""
     while load.unsent:
         size = min(BATCH, load.unsent)
         if load.open + load.posting + size > OPEN_MAX:
@@ -240,7 +240,7 @@ async def _post(
 
 
 async def _end(node: LocalNode) -> int:
-    """Where completions end: a command has ended when its completion is there, not when its transaction is final."""
+    """The end of the completion stream: a command ends with its completion, not when its transaction is final."""
     return int(str(await node.client.ask("cmd_completionEnd")))
 
 
@@ -359,7 +359,7 @@ async def _read_all(address: str, url: str, contract: ContractAddress, completio
 
 
 async def _patiently(stub: Any, request: Any) -> AsyncIterator[Any]:  # noqa: ANN401
-    """A node that has just begun to listen may not take subscribers yet."""
+    """Subscribe, again and again while a node that has just started is unavailable."""
     while True:
         try:
             async for told in stub(request):
@@ -372,7 +372,7 @@ async def _patiently(stub: Any, request: Any) -> AsyncIterator[Any]:  # noqa: AN
 
 
 async def _submit_later(session: aiohttp.ClientSession, url: str, contract: ContractAddress) -> None:
-    """Commands that come while the subscriber reads; a node that is not ready is asked again."""
+    """Submit commands while the subscriber reads, each again until the node accepts it."""
     for number in range(LATER):
         while True:
             async with session.post(url, json=_request(contract, True, number)) as answer:
@@ -381,12 +381,12 @@ async def _submit_later(session: aiohttp.ClientSession, url: str, contract: Cont
             await asyncio.sleep(LOOK_S)
 
 
-# What there is to remember.
+# Filling databases.
 
 
 @asynccontextmanager
 async def _opened(path: Path, node: NodeName) -> AsyncIterator[DatabaseCommands]:
-    """The commands of a database, as a node's own store has them."""
+    """The commands of a database, through a node's own store."""
     store = DatabaseStore(SqliteDatabase(path, node), node, Config(), lambda _: None)
     await store.start()
     try:
@@ -396,7 +396,7 @@ async def _opened(path: Path, node: NodeName) -> AsyncIterator[DatabaseCommands]
 
 
 async def _fill(commands: DatabaseCommands, size: int, node: NodeName) -> list[ChangeId]:
-    """So many changes that were accepted, a little while ago."""
+    """Write this many accepted changes of a moment ago; returns their ids."""
     published_at_us = time.time_ns() // 1_000 - size
     changes: list[ChangeId] = []
     for first in range(0, size, FILL_BATCH):

@@ -1,8 +1,8 @@
-"""What an intent costs in the pure core: all machines of all nodes in one process, no network, no disk.
+"""The cost of an intent in the pure core: all machines of all nodes in one process, no network, no disk.
 
-Each load runs several times on a fresh network and the fastest run counts: the machine is never alone, and
-whatever else it does can only make a run slower. Further runs of each load, which nobody times, look
-where the time goes and count what the machines are told.
+Each load runs several times on a fresh network, and the fastest run counts: other work of the machine can only make a
+run slower. Further runs of each load, which are not timed, sample where the time goes and count the events of the
+machines.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ADDRESS = ContractAddress("0x" + "b0" * 20)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How intents come: how many, how many of them at a time, and what they do."""
+    """A pattern of submissions: the number of intents, how many are in flight, and their payload."""
 
     name: str
     meaning: str
@@ -46,7 +46,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class LoadFigures:
-    """What one load cost. Times are of the fastest run; counts are the same in every run."""
+    """The cost of one load. Times are of the fastest run; counts are the same in every run."""
 
     intents: int
     in_flight: int
@@ -77,7 +77,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SelectionFigures:
-    """What a ranking costs: of members never seen, of a range never asked for, and asked for again."""
+    """The cost of a ranking: for new members, for a new range, and when it is cached."""
 
     members: int
     cold_us: float
@@ -87,7 +87,7 @@ class SelectionFigures:
 
 @dataclass(frozen=True, slots=True)
 class CoreFigures:
-    """All of this benchmark. `growth` is what an intent costs in a flood, in units of its cost in a steady load."""
+    """The figures of this benchmark. `growth` is the cost of an intent in a flood relative to a steady load."""
 
     nodes: int
     repeats: int
@@ -98,7 +98,7 @@ class CoreFigures:
 
 @dataclass(slots=True)
 class Told:
-    """What machines were told, and how often that was more than to be ignored."""
+    """The events of machines, and how many of them took a row."""
 
     events: int = 0
     rows: int = 0
@@ -110,7 +110,7 @@ def measure_core(
     repeats: int = REPEATS_DEFAULT,
     progress: Callable[[str], None] = lambda _: None,
 ) -> CoreFigures:
-    """Run everything; `progress` is told what comes next."""
+    """Run everything; `progress` gets the name of each part before it starts."""
     figures: dict[str, LoadFigures] = {}
     for load in loads_of(intents):
         progress(f"{load.name}: {load.intents:,} intents, {load.in_flight:,} in flight")
@@ -121,7 +121,7 @@ def measure_core(
 
 
 def loads_of(intents: int) -> tuple[Load, ...]:
-    """The loads, given how many intents the larger ones consist of."""
+    """The loads; `intents` is the size of the larger ones."""
     alone, in_flight = min(intents, ALONE_MAX), min(intents, IN_FLIGHT_MAX)
     return (
         Load("alone", "one at a time, each waits for its receipt", alone, 1, b"mint"),
@@ -132,7 +132,7 @@ def loads_of(intents: int) -> tuple[Load, ...]:
 
 
 def measure_selection() -> SelectionFigures:
-    """Names and ranges that nobody has asked for yet stand for empty caches; none is emptied."""
+    """Measure rankings. New names and new ranges stand in for empty caches; no cache is emptied."""
     cold_ns: list[int] = []
     new_range_ns: list[int] = []
     committees = [_names("selection", RANKED_MEMBERS, series) for series in range(RANKING_REPEATS)]
@@ -186,7 +186,7 @@ def _measure_load(load: Load, nodes: int, repeats: int) -> LoadFigures:
 
 
 def _run(load: Load, nodes: int, counts_bytes: bool = False) -> tuple[Counts, int]:
-    """One run on a fresh network: what happened, and how long it took with the driver."""
+    """One run on a fresh network: its counts, and its duration including the driver."""
     network = Network(contract_of(nodes), Config(), counts_bytes)
     intents = intents_of(load, network)
     gc.collect()
@@ -196,18 +196,18 @@ def _run(load: Load, nodes: int, counts_bytes: bool = False) -> tuple[Counts, in
 
 
 def contract_of(nodes: int) -> Contract:
-    """That of so many nodes."""
+    """A contract with this many nodes."""
     return _contract(_names("node", nodes))
 
 
 def intents_of(load: Load, network: Network) -> list[Intent]:
-    """All of a load; the nodes take turns."""
+    """The intents of a load; the nodes take turns."""
     names = network.contract.committee
     return [_intent(load, names[number % len(names)], number) for number in range(load.intents)]
 
 
 def play(load: Load, network: Network, intents: Sequence[Intent]) -> None:
-    """Until each intent has its receipt."""
+    """Submit the intents, and run until each has its receipt."""
     names, submitted = network.contract.committee, 0
     while len(network.receipts) < load.intents:
         while submitted < load.intents and submitted - len(network.receipts) < load.in_flight:
@@ -218,7 +218,7 @@ def play(load: Load, network: Network, intents: Sequence[Intent]) -> None:
 
 @contextmanager
 def counting_machine_events() -> Iterator[Told]:
-    """Count what all machines are told, without a line in the core for it."""
+    """Count the events of all machines within the context; the core has no code for it."""
     told = Told()
     handle = Machine.handle
 
@@ -228,7 +228,7 @@ def counting_machine_events() -> Iterator[Told]:
         told.rows += row is not None
         return row
 
-    setattr(Machine, "handle", counted)  # noqa: B010 (a plain assignment to a method is no type)
+    setattr(Machine, "handle", counted)  # noqa: B010 (mypy rejects assigning to a method)
     try:
         yield told
     finally:
@@ -240,7 +240,7 @@ def _names(stem: str, count: int, series: int = 0) -> tuple[NodeName, ...]:
 
 
 def _contract(names: tuple[NodeName, ...]) -> Contract:
-    """In ring mode, and everybody must endorse."""
+    """A contract in ring mode in which every member must endorse."""
     return Contract(ADDRESS, names, names, threshold=len(names))
 
 

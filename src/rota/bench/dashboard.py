@@ -1,14 +1,14 @@
-"""What being watched costs: the same network with and without somebody at the live feed of every node.
+"""The cost of the live feed: the same network with and without a client at the feed of every node.
 
-Three nodes in processes of their own on an embedded chain ask for transactions without a pause. Of two windows one
-after the other one is watched and one is not, in turn, so that whatever else the machine does falls on both alike. The
-processor time that the nodes take for a transaction is the figure to go by: other programmes disturb it little, while
-throughput is what they leave.
+Three nodes in processes of their own on an embedded chain run transactions without a pause. Of each two consecutive
+windows one is watched and one is not, in alternating order, so that other work of the machine affects both alike. The
+figure to go by is the nodes' processor time for a transaction: other programs disturb it little, while throughput is
+what they leave.
 
-A cost is the median over the pairs of windows, and comes with an interval: between which of the pairs, by order, the
-true median lies is a matter of coin tosses alone, whatever way the windows scatter. On a busy machine that interval is
-wider than the cost. So the feed is measured by itself as well (`bench.feed`), and told as a part of what a transaction
-takes unwatched.
+A cost is the median over the pairs of windows, with an interval: the order statistics between which the true median
+lies with a confidence that depends on coin tosses alone, however the windows scatter. On a busy machine that interval
+is wider than the cost. So the feed is also measured by itself (`bench.feed`), and reported as a share of a
+transaction's unwatched cost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOOK_S: Final = 0.02
 STALLED_S: Final = 120.0
 UPDATE_BYTES_MAX: Final = 16 * 1024 * 1024
 LIVE_PATH: Final = "/live"
-# In the line that the kernel tells of a process, behind its name: time as a user, time in the kernel.
+# Indexes in /proc/PID/stat behind the name: user time, system time.
 USER_TICKS, SYSTEM_TICKS = 11, 12
 
 Progress = Callable[[str], None]
@@ -53,7 +53,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """So many transactions from the first one's submission to the last one's end."""
+    """A number of transactions, from the first one's submission to the last one's end."""
 
     is_watched: bool
     transactions_per_s: float
@@ -62,7 +62,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A part of what it is unwatched: the median of the pairs, and between what bounds it lies so confidently."""
+    """A share of the unwatched cost: the median of the pairs, and its bounds at a level of confidence."""
 
     median: float
     low: float
@@ -72,7 +72,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class WatchingFigures:
-    """Medians of both kinds of windows. Costs are taken pair by pair: what drifts over minutes is not among them."""
+    """Medians of both kinds of windows. Costs are computed pair by pair, so that drift over minutes cancels."""
 
     transactions: int
     windows: tuple[Window, ...]
@@ -97,7 +97,7 @@ class _Read:
 def measure_watching(
     pairs: int = PAIRS_DEFAULT, transactions: int = TRANSACTIONS_DEFAULT, progress: Progress = lambda _: None
 ) -> WatchingFigures:
-    """Processor time and throughput, watched and not; then the feed by itself."""
+    """Measure processor time and throughput, watched and not; then the feed by itself."""
     with TemporaryDirectory(prefix="rota-watching-") as folder:
         windows, read = asyncio.run(_measure(Path(folder) / "network", pairs, transactions, progress))
     progress("the feed by itself")
@@ -113,7 +113,7 @@ async def _measure(home: Path, pairs: int, transactions: int, progress: Progress
         made = await network.create_contract("synthetic", {"members": members, "threshold": THRESHOLD})
         await _drive(network, made.address, WARM_UP)
         for number in range(2 * pairs):
-            # Watched first in every other pair: whatever grows over time falls on both.
+            # The order alternates, so that growth over time affects both kinds.
             is_watched = number % 4 in (1, 2)
             window = await _window(network, made.address, transactions, is_watched, read)
             windows.append(window)
@@ -145,10 +145,10 @@ def _figures(transactions: int, windows: tuple[Window, ...], read: _Read, feed: 
 
 
 def cost_of(pairs: Sequence[float]) -> Cost:
-    """The median of these, and the narrowest bounds among them that are sure enough; of few pairs all they have.
+    """The median of the pairs, with the narrowest bounds among them that reach `CONFIDENCE`; the widest if none do.
 
-    Each pair is above the true median or below it, as a coin falls: at most `place` of them on one side has the
-    chance of so many heads.
+    Each pair is above or below the true median like a coin toss: the chance that at most `place` of them are on one
+    side is that of as many heads.
     """
     ordered, count = sorted(pairs), len(pairs)
 
@@ -175,7 +175,7 @@ async def _window(
 
 @asynccontextmanager
 async def _watching(url: str, read: _Read) -> AsyncIterator[None]:
-    """As the dashboard does; what comes is counted and thrown away."""
+    """Read the feed as the dashboard does; updates are counted and discarded."""
     async with (
         aiohttp.ClientSession() as session,
         session.ws_connect(url + LIVE_PATH, max_msg_size=UPDATE_BYTES_MAX) as socket,
@@ -198,7 +198,7 @@ async def _watching(url: str, read: _Read) -> AsyncIterator[None]:
 
 
 async def _drive(network: LocalNetwork, contract: ContractAddress, wanted: int) -> None:
-    """All nodes ask, none for more than it has room for, until so many were asked for and all have ended."""
+    """Submit transactions to all nodes, each within its limit, until `wanted` were submitted and all have ended."""
     sent, changed_s, last_open = 0, time.monotonic(), -1
     while True:
         open_counts = []
@@ -220,7 +220,7 @@ async def _drive(network: LocalNetwork, contract: ContractAddress, wanted: int) 
 
 
 def _processor_ms(network: LocalNetwork) -> float:
-    """What the nodes have used of processors up to now, by the kernel's word."""
+    """The processor time of the nodes so far, from the kernel."""
     ticks = 0
     for name in NAMES:
         line = Path(f"/proc/{network.nodes[name].child.pid}/stat").read_text()

@@ -1,10 +1,10 @@
-"""How long a contract stands still when its coordinator is killed, hangs or is cut off: real processes, real time.
+"""How long a contract is unavailable when its coordinator is killed, hangs or is cut off: real processes, real time.
 
 Five nodes in processes of their own, three of whose endorsements are needed, default timers, and a chain that mines at
-once. Each node is on a host of its own where the machine allows it (`localnet.namespaces`); else there is no cut. All
-nodes' users ask for something by turns, 10 times a second, and those of the others go on after the fault. What is
-measured is the time from the fault to the first receipt of something that was asked for after it. Faults happen at
-random moments; then the node comes back and the network settles before the next one.
+once. Each node is on a host of its own where the machine allows it (`localnet.namespaces`); else there is no cut. Users
+of all nodes submit in turn, 10 times a second, and those of the other nodes continue after the fault. Measured is the
+time from the fault to the first receipt of a transaction submitted after it. Faults happen at random moments; then the
+node comes back and the network settles before the next one.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ SETTLE_LOOK_S: Final = 0.1
 SETTLE_LOOKS: Final = 5
 SETTLE_TIMEOUT_S: Final = 60.0
 PATIENCE_S: Final = 60.0
-# A fault comes this long after the network has settled, and at another moment of a heartbeat each time.
+# A fault comes within this time after the network has settled, at varying moments of a heartbeat.
 PHASE_S: Final = (0.5, 1.5)
 
 
 class Fault(Enum):
-    """What happens to the active coordinator: `kill -9`, SIGSTOP, or no way to and from the other nodes."""
+    """The faults of the active coordinator: `kill -9`, SIGSTOP, or no connection to the other nodes."""
 
     KILL = "kill"
     HANG = "hang"
@@ -53,7 +53,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FaultFigures:
-    """So many runs; half of them took no longer than p50, and all but one in twenty no longer than p95."""
+    """The percentiles of a number of runs: half took no longer than p50, 95 % no longer than p95."""
 
     runs: int
     p50_ms: int
@@ -63,7 +63,7 @@ class FaultFigures:
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """Why a fault could not be had on this machine."""
+    """Why a fault is not available on this machine."""
 
     error: str
 
@@ -74,7 +74,7 @@ def measure_failover(
     progress: Callable[[str], None] = lambda _: None,
     seed: int = 0,
 ) -> dict[str, FaultFigures | NotMeasured]:
-    """Each fault so often. `progress` is told of every run."""
+    """Measure each fault `runs` times. `progress` gets a line for every run."""
     with TemporaryDirectory(prefix="rota-failover-") as folder:
         return asyncio.run(_measure(Path(folder) / "network", runs, faults, progress, random.Random(seed)))
 
@@ -113,7 +113,7 @@ def figures_of(times_ms: list[int]) -> FaultFigures:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """One network, to which a fault happens again and again."""
+    """One network, to which faults happen repeatedly."""
 
     network: LocalNetwork
     contract: ContractAddress
@@ -121,7 +121,7 @@ class _Trial:
     chance: random.Random
 
     async def run(self, fault: Fault) -> int:
-        """Milliseconds from the fault to the first receipt of something that was asked for after it."""
+        """Milliseconds from the fault to the first receipt of a transaction submitted after it."""
         victim = await self._settled()
         await asyncio.sleep(self.chance.uniform(*PHASE_S))
         height = read_quantity(await self.network.ledger.call("eth_blockNumber"))
@@ -136,7 +136,7 @@ class _Trial:
         return stood_ms
 
     async def _confirmed(self, fault_s: float, height: int) -> None:
-        """The chain tells which transaction to ask for, so that asking costs the nodes next to nothing."""
+        """Return at the first receipt. The chain shows which receipts to request, so requests cost the nodes little."""
         ledger, workload = self.network.ledger, self.workload
         found: set[bytes] = set()
         while True:
@@ -174,7 +174,7 @@ class _Trial:
                     _hosts(self.network).mend_way(sender, receiver)
 
     async def _settled(self) -> NodeName:
-        """Until one node coordinates, all follow it, nobody is missed and nothing is left over; that node."""
+        """Wait until one node coordinates, all follow it, it misses no node, and nothing is open; returns that node."""
         async with asyncio.timeout(SETTLE_TIMEOUT_S):
             agreed, looks = "", 0
             while looks < SETTLE_LOOKS:
@@ -196,9 +196,9 @@ class _Trial:
 
 
 def _agreed(statuses: dict[NodeName, ContractStatus | None]) -> str:
-    """Whom all follow, when it misses nobody; empty when it is not so.
+    """The coordinator that all nodes follow, if it misses no node; else empty.
 
-    The others hear only of the coordinator, so that they may take a member for silent that has long been back.
+    Other nodes receive only the coordinator's messages, so they may still report members as silent that are long back.
     """
     followed = {status.active_coordinator if status is not None else None for status in statuses.values()}
     coordinator = followed.pop() if len(followed) == 1 else None

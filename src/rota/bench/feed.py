@@ -1,9 +1,9 @@
-"""What the live feed takes by itself: the milestones of a steady load noted, told and written as JSON.
+"""The cost of the live feed by itself: collecting, reporting and encoding the milestones of a steady load.
 
-Between a watched and an unwatched network lies whatever else the machine does, which is more than the feed takes. So
-what the cores of three nodes are told and ask for in a steady load is recorded first, and then passed to a feed that
-somebody watches, at the pace of a busy network: so many transactions between two updates. Only the processor time of
-the feed is counted, and the run of several counts in which it was least.
+The difference of a watched and an unwatched network contains all other work of the machine, which is more than the
+feed's. So the events and effects of the cores of three nodes in a steady load are recorded first, and then passed to a
+feed with a subscriber, at the pace of a busy network: a number of transactions between two updates. Only the feed's
+processor time counts, and that of the cheapest run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REPEATS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class FeedFigures:
-    """Of all three nodes together: what a transaction takes of their feeds, and how long an update is on average."""
+    """The feeds of all three nodes together: their cost of a transaction, and the mean size of an update."""
 
     transactions: int
     transactions_an_update: int
@@ -48,14 +48,14 @@ class FeedFigures:
 
 @dataclass(slots=True)
 class _Recorded:
-    """What a core was told and asked for between two updates."""
+    """The events and effects of a core between two updates."""
 
     events: list[Event] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
 
 
 class _RecordingNetwork(Network):
-    """Notes everything, node by node, in parts of so many receipts."""
+    """Records events and effects by node, in parts of a number of receipts."""
 
     def __init__(self, contract: Contract, a_part: int) -> None:
         self.parts: dict[NodeName, list[_Recorded]] = {name: [_Recorded()] for name in contract.committee}
@@ -97,7 +97,7 @@ def _recorded(transactions: int, an_update: int) -> dict[NodeName, list[_Recorde
 
 
 async def _told(name: NodeName, parts: Sequence[_Recorded], interval_ms: int) -> tuple[int, list[int]]:
-    """Nanoseconds of the processor, and the sizes of the updates."""
+    """Nanoseconds of processor time, and the sizes of the updates."""
     feed = LiveFeed(name, _looks(name))
     updates = feed.watch(interval_ms)
     sizes: list[int] = []
@@ -109,7 +109,7 @@ async def _told(name: NodeName, parts: Sequence[_Recorded], interval_ms: int) ->
             feed.saw_event(event)
         for effect in part.effects:
             feed.saw_effect(effect)
-        # There is something to tell, also where a part is short.
+        # Ensures an update even if a part is short.
         feed.saw_event(ForContract(ADDRESS, Tick()))
         sizes.append(len(encode(shown_update(await anext(updates)))))
     return thread_time_ns() - began_ns, sizes

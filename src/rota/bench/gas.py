@@ -1,21 +1,21 @@
-"""What a transition costs on the chain: the real contracts on a real EVM, by the size of its round.
+"""The cost of a transition on the chain: the real contracts on a real EVM, by the size of its round.
 
 Gas is deterministic, so that these figures hold on every machine and chain. A figure is the gas of a whole
-transaction divided by its transitions: 21,000 for the transaction itself, its call data, all that the contract does
+transaction divided by its transitions: 21,000 for the transaction itself, its call data, the contract's execution
 and logs, less refunds; or the floor that call data alone sets (EIP-7623) if that were more.
 
-What is measured is a contract in steady state, used by one sender:
+The contract is in steady state, used by one sender:
 
-- Rounds follow one another until whole pages of intents are used, and the mean is told. So every page is
-  opened once and marked on by all further rounds, as often as it really happens: 256 intents have a page.
-- The first round of a chain spends what the last round left in storage; the mean leaves out the very first.
+- Rounds follow one another until whole pages of intents are used; the figure is the mean. So every page is
+  opened once and marked by all further rounds, as often as in reality: a page has 256 intents.
+- The first round of a chain spends outputs of the previous round from storage; the mean excludes the very first.
 - Every storage slot is cold at the beginning of a transaction, as it is on a chain. The EVM library keeps slots warm
-  from one call to the next, so each transaction gets a fresh EVM into which the words that it meets are put.
-- All outputs and info are spelled out in the payload (`group_hashed` gives only their hash).
+  from one call to the next, so each transaction gets a fresh EVM with the storage words that it accesses.
+- All outputs and info are given in full in the payload (`group_hashed` gives only their hash).
 
-Loads: `group`, all n endorsers sign transitions of 2 inputs, 2 outputs and 1 info, each spending what the one before
-it made. `notary`, one signature, 1 input and 2 outputs: `chained`, where each spends the change of the one before it
-and the other output stays; `unspent`, where both stay and no two inputs are from one word. `mint`, one signature, 1
+Loads: `group`, all n endorsers sign transitions of 2 inputs, 2 outputs and 1 info, each spending the outputs of the
+previous one. `notary`, one signature, 1 input and 2 outputs: `chained`, where each spends the change of the previous
+one and the other output stays; `unspent`, where both stay and no two inputs are from one word. `mint`, one signature, 1
 output that stays.
 """
 
@@ -60,7 +60,7 @@ TRANSACTION_GAS: Final = 21_000
 FLOOR_GAS_PER_TOKEN: Final = 10
 TOKENS_PER_NONZERO_BYTE: Final = 4
 
-# Where the contract keeps its two mappings.
+# The storage slots of the contract's mappings.
 UNSPENT_SLOT: Final = 0
 USED_SLOT: Final = 1
 LOCKS_SLOT: Final = 2
@@ -69,7 +69,7 @@ LOCK_WORDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class GasFigures:
-    """Gas per transition, by the size of its round; groups by their size first."""
+    """Gas per transition, by the size of its round; groups by their own size first."""
 
     group: dict[int, dict[int, float]]
     group_hashed: dict[int, dict[int, float]]
@@ -82,7 +82,7 @@ def measure_gas(
     group_sizes: tuple[int, ...] = GROUP_SIZES,
     progress: Callable[[str], None] = lambda _: None,
 ) -> GasFigures:
-    """Run every load at every size; `progress` is told what comes next."""
+    """Run every load at every size; `progress` gets the name of each load before it starts."""
 
     def by_size(name: str, load: Load, endorsers: int, is_body_hashed: bool = False) -> dict[int, float]:
         progress(f"{name}, {endorsers} endorsers")
@@ -115,7 +115,7 @@ def as_json(figures: GasFigures) -> dict[str, object]:
 
 
 def rows_of(figures: GasFigures) -> Iterator[tuple[str, dict[int, float], int]]:
-    """Each load with its name, its gas by the size of a round, and what Paladin's contract takes for the like."""
+    """Each load with its name, its gas by the size of a round, and the gas of Paladin's comparable contract."""
     for count, found in figures.group.items():
         yield f"group {count}", found, PALADIN["group"]
     for count, found in figures.group_hashed.items():
@@ -126,7 +126,7 @@ def rows_of(figures: GasFigures) -> Iterator[tuple[str, dict[int, float], int]]:
 
 
 def measure_load(load: Load, endorsers: int, round_size: int, is_body_hashed: bool = False) -> float:
-    """The mean gas of a transition when rounds of this size go on for whole pages."""
+    """The mean gas of a transition, over rounds of this size that fill whole pages."""
     ledger = MeasuredLedger.with_endorsers(endorsers)
     writer = Writer(ledger.separator)
     ledger.commit(tuple(load(writer) for _ in range(round_size)), is_body_hashed)
@@ -140,7 +140,7 @@ def measure_load(load: Load, endorsers: int, round_size: int, is_body_hashed: bo
 
 @dataclass(slots=True)
 class Writer:
-    """Writes transitions of one sender, one after the other."""
+    """Makes transitions of one sender, in order."""
 
     separator: bytes
     written: int = 0
@@ -148,11 +148,11 @@ class Writer:
     current: list[Transition] = field(default_factory=list)
 
     def start_round(self) -> None:
-        """What was written so far has been committed."""
+        """Begin a round; the transitions made before it are committed."""
         self.before, self.current = self.current, []
 
     def write(self, inputs: tuple[StateId, ...], output_count: int, info_count: int = 0) -> Transition:
-        """The next transition; its words are hashes, so that they have as many zeros as any."""
+        """The next transition; its words are hashes, so that they have a typical number of zeros."""
         page, counter = divmod(self.written, PAGE_INTENTS)
         intent = IntentId(keccak(b"page %d" % page)[:15] + bytes((counter,)))
         outputs = tuple(keccak(b"output %d %d" % (self.written, n)) for n in range(output_count))
@@ -165,7 +165,7 @@ class Writer:
         return transition
 
     def last(self) -> tuple[StateId, ...]:
-        """What the last transition made, whether or not it is in the round at hand."""
+        """The outputs of the last transition, in this round or the previous one."""
         last = (self.before + self.current)[-1:]
         return tuple(state.id for transition in last for state in transition.outputs)
 
@@ -174,29 +174,29 @@ Load = Callable[[Writer], Transition]
 
 
 def group_transition(writer: Writer) -> Transition:
-    """2 in, 2 out, 1 info, chained."""
+    """2 inputs, 2 outputs, 1 info, chained."""
     return writer.write(writer.last(), 2, 1)
 
 
 def chained_transfer(writer: Writer) -> Transition:
-    """1 in, 2 out; the input is the change of the last one."""
+    """1 input, 2 outputs; the input is the change of the previous one."""
     return writer.write(writer.last()[1:], 2)
 
 
 def unspent_transfer(writer: Writer) -> Transition:
-    """1 in, 2 out; the input is an output of the round before."""
+    """1 input, 2 outputs; the input is an output of the previous round."""
     earlier = writer.before[len(writer.current) : len(writer.current) + 1]
     return writer.write(tuple(transition.outputs[0].id for transition in earlier), 2)
 
 
 def mint(writer: Writer) -> Transition:
-    """No input, 1 out."""
+    """No input, 1 output."""
     return writer.write((), 1)
 
 
 @dataclass(slots=True)
 class MeasuredLedger:
-    """An `Endorsed` contract on which each transaction meets cold storage, as on a chain."""
+    """An `Endorsed` contract whose storage is cold in each transaction, as on a chain."""
 
     address: str
     code: bytes
@@ -206,7 +206,7 @@ class MeasuredLedger:
 
     @classmethod
     def with_endorsers(cls, count: int, contract: str = "Endorsed") -> MeasuredLedger:
-        """A new contract whose endorsers all have to sign."""
+        """A new contract for which all endorsers must sign."""
         keys = {address_of(key): key for key in (PrivateKey(keccak(b"endorser %d" % n)) for n in range(count))}
         evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID)), gas_limit=GAS_LIMIT)
         arguments = encode(["address[]", "uint256"], [list(keys), count])
@@ -221,7 +221,7 @@ class MeasuredLedger:
         return domain_separator(CHAIN_ID, ContractAddress(self.address.lower()))
 
     def commit(self, transitions: tuple[Transition, ...], is_body_hashed: bool = False) -> int:
-        """Commit a round, every transition of which must succeed; its gas."""
+        """Commit a round, every transition of which must succeed; returns its gas."""
         payload = encode_payload(transitions, VALID_UNTIL_S, is_body_hashed)
         digest = round_digest(self.separator, tuple(each.leaf for each in transitions), VALID_UNTIL_S)
         signatures = {address: key.sign_compact(digest) for address, key in self.keys.items()}
@@ -238,7 +238,7 @@ class MeasuredLedger:
         gas_limit: int = GAS_LIMIT,
         locks: tuple[bytes, ...] = (),
     ) -> tuple[int, int]:
-        """Send a transaction with this payload, which names these locks; its gas, and the mask of committed leaves."""
+        """Send a transaction with this payload and these locks; returns its gas, and the mask of committed leaves."""
         block = BlockEnv(timestamp=TIME_S, number=1)
         evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID), block=block), gas_limit=GAS_LIMIT)
         for address, code in ((self.address, self.code), *self.others.items()):
@@ -246,7 +246,7 @@ class MeasuredLedger:
         slots = sorted({*self._slots_of(payload), *(slot for lock in locks for slot in lock_slots(lock))})
         for slot in slots:
             if self.storage.get(slot):
-                # What is inserted is read back into the journal, where it would be warm; this forgets it there.
+                # Inserting reads the word into the journal, where it would be warm; the revert removes it there.
                 checkpoint = evm.snapshot()
                 evm.insert_account_storage(self.address, slot, self.storage[slot])
                 evm.revert(checkpoint)
@@ -257,7 +257,7 @@ class MeasuredLedger:
         return gas, int.from_bytes(answer[:32], "big")
 
     def _slots_of(self, payload: bytes) -> Iterator[int]:
-        """Every slot that the payload can make the contract look at."""
+        """Every storage slot that the contract may access for the payload."""
         decoded = decode_payload(payload, self.separator)
         assert not isinstance(decoded, Malformed), decoded
         for entry in decoded.entries:
@@ -270,19 +270,19 @@ class MeasuredLedger:
 
 
 def floor_gas(call: bytes) -> int:
-    """The least that a transaction with this call data costs (EIP-7623)."""
+    """The least gas of a transaction with this call data (EIP-7623)."""
     tokens = call.count(0) + TOKENS_PER_NONZERO_BYTE * (len(call) - call.count(0))
     return TRANSACTION_GAS + FLOOR_GAS_PER_TOKEN * tokens
 
 
 def lock_slots(lock: bytes) -> tuple[int, ...]:
-    """Where the contract keeps the record of a lock."""
+    """The storage slots of a lock's record."""
     first = slot_of(lock, LOCKS_SLOT)
     return tuple(first + number for number in range(LOCK_WORDS))
 
 
 def slot_of(key: bytes, mapping_slot: int) -> int:
-    """Where a mapping keeps what it holds for a key."""
+    """The storage slot of a mapping's value for a key."""
     return int.from_bytes(keccak(key.rjust(32, b"\0") + mapping_slot.to_bytes(32, "big")), "big")
 
 

@@ -1,6 +1,6 @@
-"""What contracts cost a node while nothing happens in them: memory, and work per tick, block and connection.
+"""The cost of idle contracts for a node: memory, and work per tick, block and connection.
 
-A child process builds the node, so that its memory is its own; what it had before the contracts is taken off.
+A child process builds the node, so that its memory is its own; its memory before the contracts is subtracted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NS_PER_US = 1_000
 
 @dataclass(frozen=True, slots=True)
 class IdleFigures:
-    """Of one node with so many contracts, all of them idle."""
+    """The cost for one node with this many contracts, all of them idle."""
 
     contracts: int
     mib: float
@@ -40,7 +40,7 @@ class IdleFigures:
 
 
 def measure_idle(contracts: int = CONTRACTS_DEFAULT) -> IdleFigures:
-    """Measured in a process of its own."""
+    """Measure in a child process."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.apply(_measure, (contracts,))

@@ -1,13 +1,13 @@
-"""Plain contract calls a second that a chain takes from one account: the yardstick for whole networks.
+"""Plain contract calls a second that a chain accepts from one account: the yardstick for whole networks.
 
 A call writes five new slots and counts for a while, 148,000 gas in all, as much as a private transaction of a group
-without rounds. All calls are signed beforehand; the clock runs from the first that is sent until the last
+without rounds. All calls are signed beforehand; the clock runs from the first submission until the last call
 is in a block. Three ways:
 
 embedded        the chain in this process, called directly; a batch is one block
 embedded_http   the same chain in a process of its own, over HTTP in the same batches
-anvil           Anvil, over HTTP in the same batches, with blocks at an interval and a raised gas limit, which
-                is how it is fastest; none when there is no Anvil
+anvil           Anvil, over HTTP in the same batches, with blocks at an interval and a raised gas limit, its fastest
+                mode; none when there is no Anvil
 
 Anvil is `ROTA_ANVIL`, or in a checkout the one that `tools/install-test-tools` installed.
 """
@@ -40,7 +40,7 @@ from rota.model.digests import WORD_BYTES
 CALLS_DEFAULT: Final = 3_000
 BATCH: Final = 200
 CALL_GAS_LIMIT: Final = 200_000
-FEE_WEI: Final = 10**12  # far above any base fee that full blocks lead to in this time
+FEE_WEI: Final = 10**12  # far above any base fee that full blocks reach in this time
 TIP_WEI: Final = 10**9
 CHAIN_ID: Final = 31_337
 ANVIL_BLOCK_TIME_S: Final = 0.25
@@ -59,13 +59,13 @@ COUNTED: Final = 626
 _WRITES: Final = "".join(f"8060{slot:02x}018055" for slot in range(SLOTS_PER_CALL))
 _COUNT_AT: Final = 2 + 6 * SLOTS_PER_CALL + 3
 _CONTRACT: Final = bytes.fromhex(f"5f35{_WRITES}61{COUNTED:04x}5b600190038060{_COUNT_AT:02x}5700")
-# Copies what stands behind it and returns that as the contract.
+# Copies the code behind it and returns that as the contract.
 _CREATION: Final = bytes.fromhex(f"60{len(_CONTRACT):02x}80600a5f395ff3fe") + _CONTRACT
 
 
 @dataclass(frozen=True, slots=True)
 class ChainFigures:
-    """What one chain took."""
+    """The figures of one chain."""
 
     calls: int
     seconds: float
@@ -76,7 +76,7 @@ class ChainFigures:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFigures:
-    """All of this benchmark; `anvil` is none where there is no Anvil."""
+    """The figures of this benchmark; `anvil` is None without Anvil."""
 
     embedded: ChainFigures
     embedded_http: ChainFigures
@@ -84,7 +84,7 @@ class LedgerFigures:
 
 
 def measure_ledger(calls: int = CALLS_DEFAULT, progress: Callable[[str], None] = lambda _: None) -> LedgerFigures:
-    """Run everything; `progress` is told what comes next."""
+    """Run everything; `progress` gets the name of each part before it starts."""
     progress(f"the embedded chain in this process: {calls:,} calls")
     embedded = _measure_embedded(calls)
     progress(f"the embedded chain over HTTP: {calls:,} calls in batches of {BATCH}")
@@ -98,7 +98,7 @@ def measure_ledger(calls: int = CALLS_DEFAULT, progress: Callable[[str], None] =
 
 
 def signed_calls(calls: int) -> list[bytes]:
-    """The creation of the contract, and the calls to it, from the first of the accounts that everybody knows."""
+    """The creation of the contract, and the calls to it, signed by the first development account."""
     account = DEVELOPMENT_ACCOUNTS[0]
     contract = created_address(account.address, 0)
     return [_signed(0, None, _CREATION)] + [
@@ -145,7 +145,7 @@ async def _measure_embedded_http(calls: int) -> ChainFigures:
 
 
 async def _measure_anvil(anvil: str, calls: int) -> ChainFigures:
-    """It writes its history under its home, so it gets one that goes away."""
+    """Measure Anvil, with a temporary home, because it writes its history there."""
     arguments = ["--port", "0", "--chain-id", str(CHAIN_ID), "--block-time", str(ANVIL_BLOCK_TIME_S)]
     limits = ["--gas-limit", str(ANVIL_GAS_LIMIT), "--prune-history"]
     with tempfile.TemporaryDirectory() as home:
@@ -177,7 +177,7 @@ async def _measure_http(url: str, calls: int) -> ChainFigures:
 
 
 async def _receipt(session: aiohttp.ClientSession, url: str, transaction_hash: bytes) -> Any:  # noqa: ANN401
-    """The receipt, as soon as there is one; the caller's time limit bounds the asking."""
+    """The receipt, polled until it exists; the caller limits the time."""
     while True:
         (receipt,) = await _rpc(session, url, [("eth_getTransactionReceipt", data(transaction_hash))])
         if receipt is not None:
@@ -204,7 +204,7 @@ def _batches(raws: list[bytes]) -> list[list[bytes]]:
 
 @asynccontextmanager
 async def _process(programme: str, *arguments: str, home: str | None, says: str) -> AsyncIterator[str]:
-    """A chain in a process of its own; the first line that it prints with `says` in it."""
+    """Run a chain in a process of its own; yields the first line that it prints with `says` in it."""
     environment = dict(os.environ) if home is None else {**os.environ, "HOME": home}
     process = await asyncio.create_subprocess_exec(
         programme, *arguments, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=environment
@@ -212,7 +212,7 @@ async def _process(programme: str, *arguments: str, home: str | None, says: str)
     assert process.stdout is not None
     try:
         line = await _line_with(process.stdout, says)
-        # Anvil tells of every request and would wait for ever for somebody to read it.
+        # Anvil logs every request, and would block once the pipe is full.
         rest = asyncio.create_task(_read_away(process.stdout))
         yield line
         rest.cancel()

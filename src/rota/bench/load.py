@@ -1,16 +1,16 @@
-"""What a network of real nodes does under different loads: how fast, at what cost, and who does the work.
+"""A network of real nodes under different loads: throughput, cost, and the distribution of the work.
 
 Three nodes in processes of their own on an embedded chain, mutual TLS, durable stores. Each domain has a network of its
 own, on which these phases follow one another:
 
-lone        one transaction at a time, each sent when the last one has its receipt
-paused      the same, with a pause before each in which no node has anything to do
+lone        one transaction at a time, each sent when the previous one has its receipt
+paused      the same, with a pause before each in which the nodes are idle
 moderate    transactions arrive at a fixed rate, one by one (open loop)
 saturated   every sender always has some open, as many end as can (closed loop)
-overloaded  twice as many arrive as ended under saturation (open loop); what a node refuses is not sent again
+overloaded  twice as many arrive as ended under saturation (open loop); refused ones are not sent again
 
-A latency is the time from the request to the receipt that the node pushes to a subscriber. Processor time is what the
-kernel counted for each process and those below it; the program that asks is not part of it.
+A latency is the time from the request to the receipt that the node pushes to a subscriber. Processor time is the
+kernel's figure for each process and its children; the program that sends the requests is not part of it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PAUSE_S_DEFAULT: Final = 3.0
 PER_S_DEFAULT: Final = 20.0
 STORE_DEFAULT: Final = "sqlite:rota.db"
 FACTOR: Final = 2.0
-# Transactions of the phases that send one at a time.
+# The number of transactions in phases that send one at a time.
 LONE_COUNT: Final = 40
 PAUSED_COUNT: Final = 12
 WAIT_S: Final = 120.0
@@ -48,7 +48,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class LoadConditions:
-    """`seconds` is the length of each steady phase, `per_s` the moderate rate, `pause_s` that before a lone one.
+    """`seconds` is the length of each steady phase, `per_s` the moderate rate, `pause_s` the pause before a lone one.
 
     Blocks come every `block_ms`, or with each transaction if that is 0. `{node}` in the store's URL is a node's name.
     """
@@ -65,10 +65,10 @@ USUAL: Final = LoadConditions()
 
 @dataclass(frozen=True, slots=True)
 class LoadPhase:
-    """One load. There are no latencies where many are sent in one request; `us` are microseconds of processor time.
+    """One load. Phases that send many in one request have no latencies; `us` are microseconds of processor time.
 
-    `busiest_us` is of the node that used most, its coordinator as a rule, `other_us` the mean of the others, `chain_us`
-    of the embedded chain, each for one transaction that ended. `per_round` and `gas` are of the committed ones.
+    `busiest_us` is for the node that used most, usually the coordinator, `other_us` the mean of the others, `chain_us`
+    for the embedded chain, each per transaction that ended. `per_round` and `gas` are per committed transaction.
     """
 
     ended: int
@@ -95,7 +95,7 @@ class NetworkFigures:
 
 @dataclass(slots=True)
 class PhaseRecord:
-    """What a phase has collected so far, and its figures when it is over."""
+    """The latencies of a running phase, and its figures when it is over."""
 
     latencies_s: list[float] = field(default_factory=list)
     found: LoadPhase | None = None
@@ -108,13 +108,13 @@ class PhaseRecord:
 
 @dataclass(slots=True)
 class Arrivals:
-    """When receipts arrived, as the nodes push them."""
+    """The arrival times of receipts that nodes push."""
 
     arrived_s: dict[str, float] = field(default_factory=dict)
     awaited: dict[str, asyncio.Future[float]] = field(default_factory=dict)
 
     async def follow(self, node: LocalNode) -> None:
-        """All that this node pushes."""
+        """Record all receipts that this node pushes."""
         async with node.client.receipts(f"load-{time.monotonic_ns()}") as feed:
             async for receipt in feed:
                 now_s = self.arrived_s[receipt.id] = time.monotonic()
@@ -123,7 +123,7 @@ class Arrivals:
                     waiting.set_result(now_s)
 
     async def of(self, transaction: str) -> float:
-        """When the receipt of this one came."""
+        """Wait for the receipt of a transaction; returns its arrival time."""
         arrived_s = self.arrived_s.get(transaction)
         if arrived_s is not None:
             return arrived_s
@@ -135,14 +135,14 @@ class Arrivals:
 
 @dataclass(slots=True)
 class LoadedNetwork:
-    """One network under one load after the other."""
+    """One network under a sequence of loads."""
 
     network: LocalNetwork
     asker: Asker
     conditions: LoadConditions
 
     async def play(self, phase: str, found: Mapping[str, LoadPhase]) -> LoadPhase:
-        """One phase, after these."""
+        """Run one phase; `found` has the figures of the previous ones."""
         match phase:
             case "lone":
                 return await self._lone(LONE_COUNT)
@@ -157,7 +157,7 @@ class LoadedNetwork:
                 return await self._steady(self.asker.ask_steadily(FACTOR * peak.per_s))
 
     async def _lone(self, amount: int, pause_s: float = 0.0) -> LoadPhase:
-        """Each when the last one has ended and a pause has passed; senders take turns."""
+        """Send each transaction when the previous one has ended and a pause has passed; senders take turns."""
         senders = cycle(self.asker.traffic.senders)
         async with self._subscribed() as arrivals, self._measured(drains=True) as collected:
             for _ in range(amount):
@@ -166,7 +166,7 @@ class LoadedNetwork:
         return collected.figures
 
     async def _moderate(self) -> LoadPhase:
-        """One after the other at a fixed rate, whether or not others have ended."""
+        """Send transactions at a fixed rate, whether or not others have ended."""
         per_s, senders = self.conditions.per_s, cycle(self.asker.traffic.senders)
         sent: list[asyncio.Task[float]] = []
         async with self._subscribed() as arrivals, self._measured(drains=True) as collected:
@@ -186,7 +186,7 @@ class LoadedNetwork:
         return await arrivals.of(sent.id) - began_s
 
     async def _steady(self, asking: Coroutine[Any, Any, None]) -> LoadPhase:
-        """Measured once a third of the time has passed."""
+        """Measure after a warm-up of a third of the time."""
         task, seconds = asyncio.create_task(asking), self.conditions.seconds
         try:
             await for_seconds(task, seconds / 3)
@@ -203,7 +203,7 @@ class LoadedNetwork:
         arrivals, senders = Arrivals(), self.asker.traffic.senders
         followers = [asyncio.create_task(arrivals.follow(self.network.nodes[name])) for name in senders]
         try:
-            # The first one waits until the subscription is there, and is not measured.
+            # The first transaction waits for the subscription, and is not measured.
             for name in senders:
                 await self._timed(name, arrivals)
             yield arrivals
@@ -214,7 +214,7 @@ class LoadedNetwork:
 
     @asynccontextmanager
     async def _measured(self, drains: bool = False) -> AsyncIterator[PhaseRecord]:
-        """The figures of the time meanwhile; `drains` waits for transactions that are still open."""
+        """Measure the time within the context; `drains` waits for transactions that are still open."""
         collected, asker = PhaseRecord(), self.asker
         book = ChainBook(self.network.ledger, self.network.chain_id, (asker.traffic.contract,))
         await book.read_on()
@@ -260,7 +260,7 @@ def measure_load(
     conditions: LoadConditions = USUAL,
     progress: Progress = lambda _: None,
 ) -> NetworkFigures:
-    """The phases of each domain, in the order of `PHASES`."""
+    """Run the phases of each domain, in the order of `PHASES`."""
     found: dict[str, Mapping[str, LoadPhase]] = {}
     for domain in domains:
         with TemporaryDirectory(prefix="rota-load-") as folder:

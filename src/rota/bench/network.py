@@ -1,9 +1,9 @@
-"""Nodes of the real core with nothing between them: what is left to measure is the core itself.
+"""Nodes of the real core with nothing between them, so that only the core itself is measured.
 
-A message is handed over, a write done and a question to the domain, the signer or the chain answered as
-soon as those before it are dealt with: one queue, first in, first out. Time is virtual and passes only
-when the queue is empty: then the clock goes on by one block interval, timers run out, and the ledger mines
-what it was given. The time inside `Node.step` is summed apart from everything that this module does.
+Messages are delivered, writes done, and requests to the domain, the signer or the chain answered in order of arrival:
+one queue, first in, first out. Time is virtual and passes only when the queue is empty: then the clock advances by one
+block interval, timers expire, and the ledger mines the submitted rounds. The time inside `Node.step` is summed apart
+from everything that this module does.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ BLOCKS_WITHOUT_RECEIPT_MAX = 1_000
 
 
 class StalledError(Exception):
-    """Intents were submitted and no receipt came for very long: the core, or this driver, is wrong."""
+    """Intents were submitted and no receipt came for very long: a defect in the core or in this driver."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What happened, as far as it can be seen from outside of a node."""
+    """The counts of a run, as visible from outside of a node."""
 
     core_ns: int = 0
     steps: int = 0
@@ -83,7 +83,7 @@ class Counts:
 
 
 class Network:
-    """Some nodes that share one contract; all of them endorse."""
+    """Nodes that share one contract; all of them endorse."""
 
     def __init__(self, contract: Contract, config: Config, counts_bytes: bool = False) -> None:
         self.contract = contract
@@ -105,11 +105,11 @@ class Network:
         self.counts = Counts()
 
     def submit(self, name: NodeName, intent: Intent) -> None:
-        """A user's intent, to be taken in its turn."""
+        """Queue a user's intent."""
         self._tell(name, ForContract(self.contract.address, IntentSubmitted("", intent)))
 
     def run_until_receipts(self, count: int) -> None:
-        """Let things happen until there are so many receipts in all."""
+        """Run until there are `count` receipts in all. `StalledError` if no more come."""
         quiet_blocks, seen = 0, len(self.receipts)
         while True:
             self._drain()
@@ -125,7 +125,7 @@ class Network:
     # Time.
 
     def _drain(self) -> None:
-        """Everything that is to be told, in order. This loop is what the benchmark measures."""
+        """Step all queued events, in order. This loop is what the benchmark measures."""
         counts, queue, nodes = self.counts, self._queue, self._nodes
         while queue:
             name, event = queue.popleft()
@@ -137,7 +137,7 @@ class Network:
             self._perform(name, effects)
 
     def _let_time_pass(self, end_ms: int) -> None:
-        """Timers run out one after the other; what follows from one is done before the next."""
+        """Expire timers in order; the consequences of one are handled before the next."""
         while True:
             deadlines = ((node.next_deadline_ms(), name) for name, node in self._nodes.items())
             due = [(due_ms, name) for due_ms, name in deadlines if due_ms is not None and due_ms <= end_ms]
@@ -150,7 +150,7 @@ class Network:
             self._drain()
 
     def _mine(self) -> None:
-        """A block, if there is anything to put into it; every node's index has it at once."""
+        """Mine a block if there is work; every node's index has it at once."""
         if not self._ledger.has_work():
             return
         self.counts.blocks += 1
@@ -163,20 +163,20 @@ class Network:
             self._tell(name, HeadSeen(block.height, block.hash))
 
     def _index(self, transition: Transition) -> None:
-        """Only states that a later assembly may spend are kept: the synthetic domain looks at all it is given."""
+        """Keep only states that a later assembly may spend: the synthetic domain reads all states that it gets."""
         for reference in transition.inputs:
             self._shared.pop(reference, None)
         for state in transition.outputs:
             if state.content is not None and state.content.startswith(domain.SHARED):
                 self._shared[state.id] = state
 
-    # What nodes ask for.
+    # Effects of nodes.
 
     def _tell(self, name: NodeName, event: Event) -> None:
         self._queue.append((name, event))
 
     def _perform(self, name: NodeName, effects: list[Effect]) -> None:
-        """The records of a step are written at once."""
+        """Execute effects; records are durable at once."""
         for effect in effects:
             match effect:
                 case SendMessage(peer, envelope):
@@ -213,7 +213,7 @@ class Network:
         self._tell(name, TransactionSent(dispatch.nonce, dispatch.account))
 
     def _compute(self, name: NodeName, effect: Effect) -> None:
-        """What domain and signer answer; nobody asks for verifiers, since the intents name no parties."""
+        """Answer for domain and signer. No verifiers are looked up, since the intents name no parties."""
         match effect:
             case AssembleIntents():
                 for result in domain.assemble(self.contract, self._separator, effect, self._shared, attempt=1):
@@ -246,7 +246,7 @@ class Network:
 
 
 def numbered_intent(party: Party, contract: ContractAddress, payload: bytes, number: int) -> Intent:
-    """An intent under the id that a node draws for the party's intent of that number: 256 of them to a page."""
+    """An intent with the id that a node draws for the party's intent of that number: 256 of them to a page."""
     page, counter = divmod(number, 256)
     nonce = page.to_bytes(NONCE_BYTES, "big")
     drawn = IntentId(page_of(party, contract, nonce) + bytes([counter]))

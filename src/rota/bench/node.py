@@ -1,8 +1,8 @@
-"""What a node needs: memory after many transactions against after a tenth of them, and time to start with a long past.
+"""The resources of a node: memory after many transactions and after a tenth of them, and start time with a long past.
 
-memory     three nodes in processes of their own on an embedded chain; all three ask for transactions that replace one
-           shared state, so that what there is to know stays as much as it was. Each node's resident memory is read when
-           nothing is under way.
+memory     three nodes in processes of their own on an embedded chain; all three submit transactions that replace one
+           shared state, so that the size of the state stays the same. Each node's resident memory is read when no
+           transaction is open.
 start      one node whose SQLite database has many contracts, many final and some pending intents, from the start of its
            process until it is ready; then all pending ones are confirmed
 """
@@ -35,7 +35,7 @@ TRANSACTIONS_DEFAULT: Final = 100_000
 FINAL_DEFAULT: Final = 100_000
 PENDING_DEFAULT: Final = 1_000
 CONTRACTS_DEFAULT: Final = 1
-# Contracts of one node that are created at a time.
+# How many contracts of one node are created at a time.
 CREATED_AT_A_TIME: Final = 16
 EARLY_SHARE: Final = 10
 BATCH: Final = 100
@@ -49,7 +49,7 @@ KIBIBYTES_PER_MEBIBYTE: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class MemoryFigures:
-    """MiB of each node after a tenth and after all; `growth` is the worst node's second figure to its first."""
+    """MiB of each node after a tenth and after all; `growth` is the largest ratio of the two among the nodes."""
 
     transactions: int
     early_transactions: int
@@ -61,7 +61,7 @@ class MemoryFigures:
 
 @dataclass(frozen=True, slots=True)
 class StartFigures:
-    """Until it is ready, and until the last pending intent had its receipt."""
+    """The times until the node is ready, and until the last pending intent has its receipt."""
 
     contract_count: int
     final_count: int
@@ -74,7 +74,7 @@ Progress = Callable[[str], None]
 
 
 def measure_memory(transactions: int = TRANSACTIONS_DEFAULT, progress: Progress = lambda _: None) -> MemoryFigures:
-    """Resident memory of three nodes."""
+    """Measure the resident memory of three nodes."""
     with TemporaryDirectory(prefix="rota-memory-") as folder:
         return asyncio.run(_memory(Path(folder) / "network", transactions, progress))
 
@@ -85,7 +85,7 @@ def measure_start(
     pending_count: int = PENDING_DEFAULT,
     progress: Progress = lambda _: None,
 ) -> StartFigures:
-    """The start of one node, whose intents are spread over its contracts."""
+    """Measure the start of one node, whose intents are spread over its contracts."""
     with TemporaryDirectory(prefix="rota-start-") as folder:
         return asyncio.run(_start(Path(folder) / "network", contract_count, final_count, pending_count, progress))
 
@@ -109,7 +109,7 @@ async def _memory(home: Path, transactions: int, progress: Progress) -> MemoryFi
 
 
 async def _drive(network: LocalNetwork, contract: ContractAddress, done: int, wanted: int, progress: Progress) -> None:
-    """All nodes ask, each no faster than it is answered, until so many were asked for and all have ended."""
+    """Submit to all nodes, each within its limit, until `wanted` were submitted and all have ended."""
     changed_s = time.monotonic()
     sent, last_open = done, -1
     while True:
@@ -139,7 +139,7 @@ async def _open_count(node: LocalNode, contract: ContractAddress) -> int:
 
 
 def _resident(network: LocalNetwork) -> dict[str, float]:
-    """By the kernel's word, in MiB."""
+    """The resident memory of each node in MiB, from the kernel."""
     found = {}
     for name in NAMES:
         lines = Path(f"/proc/{network.nodes[name].child.pid}/status").read_text().splitlines()
@@ -183,7 +183,7 @@ async def _created(network: LocalNetwork, names: tuple[NodeName, ...]) -> Create
 
 
 async def _fill(node: LocalNode, made: list[CreatedContract], final_count: int, pending_count: int) -> None:
-    """As the node's own store writes them."""
+    """Write final and pending intents through the node's own store."""
     told: asyncio.Queue[Event] = asyncio.Queue()
     store = DatabaseStore(SqliteDatabase(node.folder / "rota.db", node.name), node.name, Config(), told.put_nowait)
     await store.start()
@@ -207,7 +207,7 @@ async def _next_written(told: asyncio.Queue[Event]) -> int:
 def _past(
     made: list[CreatedContract], node: NodeName, final_count: int, pending_count: int
 ) -> Iterator[tuple[ContractAddress, tuple[Record, ...]]]:
-    """Each intent's records, with its contract."""
+    """The records of each intent, with its contract."""
     first = made[0]
     hosted = host.open_genesis(host.load_domains(), first.genesis, first.address, bytes(host.SALT_KEY_BYTES))
     sender = Party(f"{PARTY}@{node}")

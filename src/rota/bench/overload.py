@@ -1,11 +1,11 @@
-"""What a network does when it is asked for twice as much as it can do.
+"""A network that is asked for twice its capacity.
 
-Three nodes in processes of their own on an embedded chain, 2 of 3 endorse, SQLite; transactions that stand on nothing.
-Three phases on one network, so that the machine is the same:
+Three nodes in processes of their own on an embedded chain, 2 of 3 endorse, SQLite; independent transactions. Three
+phases on one network, so that the machine is the same:
 
 saturated    every node always has some transactions open: as many end as can (closed loop)
-overloaded   transactions come at a multiple of that rate, whether or not others have ended (open loop); what a node
-             refuses is not sent again
+overloaded   transactions come at a multiple of that rate, whether or not others have ended (open loop); refused ones
+             are not sent again
 again        saturated, when the backlog of the overload has ended: how much the machine changed meanwhile
 
 Each phase has a part that is not measured: until the rate is steady, and under overload until nodes push back.
@@ -34,7 +34,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class PhaseFigures:
-    """Transactions a second that were asked for, accepted, refused, not answered in time, and ended.
+    """Transactions a second that were requested, accepted, refused, not answered in time, and ended.
 
     `processor_ms` is the processor time of all nodes for each that ended; `open_at_end` had not ended then.
     """
@@ -52,7 +52,7 @@ class PhaseFigures:
 class OverloadFigures:
     """`ratio` is the rate under overload to the better one of the two saturated phases.
 
-    `processor_ratio` is the same for transactions in a second of the nodes' processor time, which other work on the
+    `processor_ratio` is the same for transactions per second of the nodes' processor time, which other work on the
     machine does not change.
     """
 
@@ -68,17 +68,17 @@ class OverloadFigures:
 
 @dataclass(slots=True)
 class OverloadDriver:
-    """Measures a network that is asked for transactions."""
+    """Measures a network under load."""
 
     network: LocalNetwork
     asker: Asker
 
     async def saturate(self, seconds: float) -> PhaseFigures:
-        """Keep so many open at each node."""
+        """Measure with a fixed number of open transactions at each node."""
         return await self._measured(seconds, self.asker.keep_open())
 
     async def overload(self, seconds: float, per_s: float) -> PhaseFigures:
-        """Ask for so many a second in all."""
+        """Measure at a fixed total rate."""
         return await self._measured(seconds, self.asker.ask_steadily(per_s))
 
     async def _measured(self, seconds: float, ask: Coroutine[Any, Any, None]) -> PhaseFigures:
@@ -105,7 +105,7 @@ class OverloadDriver:
         )
 
     async def failovers(self) -> int:
-        """Those that the node saw that saw most of them."""
+        """The number of fail-overs, by the node that saw most of them."""
         counts = []
         for name in NAMES:
             client = self.network.nodes[name].client
@@ -114,14 +114,14 @@ class OverloadDriver:
         return max(counts)
 
     def _processor_s(self) -> float:
-        """Of all nodes since they started."""
+        """The processor time of all nodes since they started."""
         return sum(processor_s(self.network.nodes[name].child.pid) for name in NAMES)
 
 
 def measure_overload(
     seconds: float = SECONDS_DEFAULT, factor: float = FACTOR_DEFAULT, progress: Progress = lambda _: None
 ) -> OverloadFigures:
-    """Throughput at a multiple of saturation against that at saturation."""
+    """Measure throughput at a multiple of saturation and at saturation."""
     with TemporaryDirectory(prefix="rota-overload-") as folder:
         return asyncio.run(_overload(Path(folder) / "network", seconds, factor, progress))
 

@@ -1,15 +1,15 @@
 """Private transfers of an ERC-20 token in a privacy group, by the number of its holders.
 
 A group of three members holds one token contract. One member transfers to the others and to accounts that hold tokens
-already, each transfer on top of the one before. What is measured is what the domain does on one processor, without
-network, ledger and store:
+already, each transfer on top of the previous one. Measured is the domain's work on one processor, without network,
+ledger and store:
 
-assembled  transfers a second that the sender's node makes transitions of, in slots as a coordinator asks for them
-endorsed   transfers a second that one endorser's node runs again and agrees with, in rounds of the same size
-both       transfers a second through one after the other
-bytes      what is sent to each member for a transfer: the bytes of its private states
+assembled  transfers a second that the sender's node assembles, in slots as a coordinator requests them
+endorsed   transfers a second that one endorser's node executes again and accepts, in rounds of the same size
+both       transfers a second through both in sequence
+bytes      sent to each member for a transfer: the bytes of its private states
 
-Half of the transfers come before, so that nothing is measured that happens once.
+Half of the transfers run before the measurement, so that one-time work is excluded.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ VALID_UNTIL_S: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TransferFigures:
-    """What was measured with so many holders."""
+    """The figures with one number of holders."""
 
     holders: int
     transfers: int
@@ -71,7 +71,7 @@ class TransferFigures:
 
 @dataclass(frozen=True, slots=True)
 class PenteFigures:
-    """With few holders and with many, and the second in proportion to the first."""
+    """The figures with few and with many holders, and their ratios."""
 
     few: TransferFigures
     many: TransferFigures
@@ -84,7 +84,7 @@ def measure_pente(
     holder_counts: tuple[int, int] = HOLDER_COUNTS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> PenteFigures:
-    """Both measurements."""
+    """Measure with few and with many holders."""
     measured = []
     for holders in holder_counts:
         progress(f"private transfers with {holders:,} holders")
@@ -110,7 +110,7 @@ def _measure(transfers: int, holders: int) -> TransferFigures:
 
 
 class _Bench:
-    """A sender's node and an endorser's, and a ledger that takes everything."""
+    """A sender's node and an endorser's, and a ledger that accepts everything."""
 
     def __init__(self) -> None:
         domain = pente()
@@ -124,7 +124,7 @@ class _Bench:
         self.token = ContractAddress("")
 
     def make_token(self, holders: int) -> None:
-        """Deploy it, and give tokens to everybody."""
+        """Deploy the token, and mint to all holders."""
         artifact = load_artifact("PrivateToken")
         code: dict[str, object] = {
             "bytecode": "0x" + artifact.bytecode.hex(),
@@ -143,12 +143,12 @@ class _Bench:
         self.endorse(self.assemble([("invoke", self._call("mint", [VERIFIERS[SENDER], hex(EACH_HOLDS)]))]))
 
     def transfer(self, transfers: int, holders: int) -> tuple[float, float, int]:
-        """So many transfers; the seconds for assembling and endorsing, and the bytes that they send."""
+        """Run transfers; returns the seconds of assembling and of endorsing, and the bytes sent."""
         assembling_s = endorsing_s = 0.0
         sent_bytes = 0
         for first in range(0, transfers, SLOT_SIZE):
             receivers = range(first, min(first + SLOT_SIZE, transfers))
-            # Spread over all holders, and over those slots of the contract.
+            # Spread over all holders, and so over their storage slots.
             calls = [
                 ("invoke", self._call("transfer", [f"0x{FIRST_HOLDER + n * 7_919 % holders:040x}", hex(n + 1)]))
                 for n in receivers
@@ -163,7 +163,7 @@ class _Bench:
         return assembling_s, endorsing_s, sent_bytes
 
     def assemble(self, calls: list[tuple[str, dict[str, object]]]) -> tuple[Transition, ...]:
-        """A slot at the sender's node."""
+        """Assemble a slot at the sender's node."""
         intents = tuple(self._intent(function, arguments) for function, arguments in calls)
         request = RequestId(1, self.number)
         order = AssembleIntents(ADDRESS, request, intents, Snapshot(), 1, VALID_UNTIL_S, VALID_UNTIL_S)
@@ -173,7 +173,7 @@ class _Bench:
         return tuple(assembled)
 
     def endorse(self, transitions: tuple[Transition, ...]) -> None:
-        """A round at the endorser's node, which the ledger then takes."""
+        """Check a round at the endorser's node, and apply it to the ledger."""
         leaves = tuple(each.leaf for each in transitions)
         digest = round_digest(self.sender.separator, leaves, VALID_UNTIL_S)
         senders = (SENDER,) * len(transitions)

@@ -1,4 +1,4 @@
-"""How much processor time a process has used, with those that it started, by the kernel's count."""
+"""The processor time of a process and its children, from the kernel."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-# In /proc/PID/stat, counted behind the name in parentheses: whose child it is; its time as a user, and in the system.
+# Indexes in /proc/PID/stat behind the parenthesised name: parent; user time; then system time.
 PARENT_FIELD: Final = 1
 TIMES_FIELDS: Final = slice(11, 13)
 
 
 def processor_s(pid: int) -> float:
-    """Of a process and all below it that still run."""
+    """The processor time of a process and of all its descendants that still run."""
     used: dict[int, tuple[int, int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):
-            # The name of the process, which may hold anything, ends with the last bracket.
+            # The process name may contain anything; it ends at the last parenthesis.
             fields = path.read_text().rpartition(")")[2].split()
             used[int(path.parent.name)] = (int(fields[PARENT_FIELD]), sum(map(int, fields[TIMES_FIELDS])))
     family = {pid}

@@ -1,8 +1,8 @@
-"""In which modules time goes, by looking every millisecond where the measured thread is.
+"""A sampling profiler by module: reads the stack of the measured thread every millisecond.
 
-A tracing profiler makes each call dearer and so blames whoever makes many small ones. Looking now and then
-costs all of them alike. A sample counts for the innermost module of Rota on the stack: what Python itself
-does for a module, sorting or comparing, is that module's time. Samples outside of `Node.step` are dropped.
+A tracing profiler makes each call slower and so overstates modules that make many small ones. Sampling slows all of
+them alike. A sample counts for the innermost module of Rota on the stack: time inside Python itself, such as sorting or
+comparing, is the calling module's time. Samples outside of `Node.step` are dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Self
 from rota.node.node import Node
 
 INTERVAL_S = 0.001
-SWITCH_INTERVAL_S = 0.0005  # the looker asks for the interpreter: it should not wait as long as it sleeps
+SWITCH_INTERVAL_S = 0.0005  # the sampling thread should not wait for the interpreter as long as it sleeps
 MODULE_PREFIX = "rota."
 
 
@@ -51,7 +51,7 @@ class Sampler:
 
 
 def _part_of(frame: FrameType | None) -> str | None:
-    """The innermost module of Rota, if this is inside of a node's step; `sequencer.rounds` is called `rounds`."""
+    """The innermost module of Rota, if the frame is inside of a node's step; `sequencer.rounds` is called `rounds`."""
     part: str | None = None
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))

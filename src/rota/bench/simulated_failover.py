@@ -1,9 +1,8 @@
-"""How long the contract stands still when its coordinator is killed, hangs or is cut off, in simulated time.
+"""How long a contract is unavailable when its coordinator is killed, hangs or is cut off, in simulated time.
 
-Five nodes, three of whose endorsements are needed, 100 ms round trips, default timers, and a chain that
-mines at once. The others' users ask for something every 50 ms; what is measured is the time from the fault
-to the first confirmation of an intent that was asked for after it. Each run has its fault at another moment
-between two heartbeats.
+Five nodes, three of whose endorsements are needed, 100 ms round trips, default timers, and a chain that mines at once.
+Users of the other nodes submit an intent every 50 ms; measured is the time from the fault to the first confirmation of
+an intent submitted after it. Each run has its fault at another moment between two heartbeats.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ ADDRESS = ContractAddress("0x" + "fa" * 20)
 
 
 def measure_failover(runs: int = RUNS_DEFAULT, faults: tuple[Fault, ...] = tuple(Fault)) -> dict[str, FaultFigures]:
-    """Each fault, at as many moments."""
+    """Measure each fault, at `runs` different moments."""
     return {fault.value: figures_of([stand_still_ms(fault, run) for run in range(runs)]) for fault in faults}
 
 
 def stand_still_ms(fault: Fault, run: int) -> int:
-    """From the fault to the first confirmation of something that was asked for after it."""
+    """The time from the fault to the first confirmation of an intent submitted after it."""
     contract = Contract(ADDRESS, NODES, NODES, THRESHOLD)
     world = World(NODES, (contract,), Config(), latency_ms=LATENCY_MS, block_ms=BLOCK_MS)
     for node in NODES:

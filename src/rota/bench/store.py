@@ -1,11 +1,11 @@
-"""What a store does in a second, and how long a node takes to start from it.
+"""The throughput of a store, and the time that a node takes to start from it.
 
-single     syncpoints one after the other: each waits for the commit of the one before
-grouped    syncpoints of many contracts at a time, which share commits; each accepts an intent and grants it
-           permission, and so writes two rows' worth
+single     syncpoints one after another: each waits for the commit of the previous one
+grouped    syncpoints of many contracts at a time, which share commits; each accepts an intent and grants its
+           permission
 start      from opening the database to having restored the node, with many final intents and some pending ones
 
-The clock runs until the last syncpoint is told as durable. SQLite is measured in the given folder, and PostgreSQL
+The clock runs until the last syncpoint is reported durable. SQLite is measured in the given folder, and PostgreSQL
 when its address is given: in the schema that it names, which must be empty.
 """
 
@@ -46,17 +46,17 @@ NODE: Final = NodeName("node1")
 CONTRACT: Final = Contract(ContractAddress("0x" + "b0" * 20), (NODE,), (), 0)
 SINGLE_COUNT_DEFAULT: Final = 1_000
 GROUPED_COUNT_DEFAULT: Final = 20_000
-# So many syncpoints are under way at a time.
+# How many syncpoints are under way at a time.
 GROUPED_OPEN: Final = 256
 FINAL_COUNT_DEFAULT: Final = 100_000
 PENDING_COUNT_DEFAULT: Final = 1_000
 CONTENT: Final = bytes(200)
-RECORDS_PER_SYNCPOINT: Final = 2
+RECORDS_PER_SYNCPOINT: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """What was measured of one database."""
+    """The figures of one database."""
 
     database: str
     single_commits_per_s: float
@@ -75,7 +75,7 @@ def measure_store(
     final_count: int = FINAL_COUNT_DEFAULT,
     pending_count: int = PENDING_COUNT_DEFAULT,
 ) -> tuple[StoreFigures, ...]:
-    """The figures of SQLite in this folder, and those of PostgreSQL if there is one."""
+    """The figures of SQLite in this folder, and of PostgreSQL if it has an address."""
     kinds = ("sqlite", "postgres") if postgres_url else ("sqlite",)
     measured = []
     for kind in kinds:
@@ -127,7 +127,7 @@ class _Bench:
         return store
 
     async def _write(self, store: DatabaseStore, syncpoints: Iterable[tuple[Record, ...]], open_max: int) -> float:
-        """How long it takes until all of them are durable, with so many under way at a time."""
+        """Write syncpoints, `open_max` under way at a time; returns the seconds until all are durable."""
         begin = perf_counter()
         open_count = 0
         for records in syncpoints:
@@ -175,6 +175,6 @@ class _Bench:
 
 
 def _intent_id(number: int) -> IntentId:
-    """Spread as real ids are: neighbours in time are not neighbours in an index."""
+    """An id spread as real ids are: neighbours in time are not neighbours in an index."""
     spread = number * 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835 % 2**128
     return IntentId(spread.to_bytes(16, "big"))

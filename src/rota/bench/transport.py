@@ -1,10 +1,10 @@
 """Messages a second between two nodes over gRPC with mutual TLS, both in this process and on 127.0.0.1.
 
-Both ends share one event loop, so the figures are of the work of both sides together; two processes on two cores do
+Both ends share one event loop, so the figures are for the work of both sides together; two processes on two cores do
 more. A message is a heartbeat without intents, about the smallest there is.
 
-one_per_frame   every message is a frame of its own, which is what a lone message costs
-batched         as many to a frame as the queue holds, which is what load makes of it
+one_per_frame   every message has a frame of its own, which is the cost of a lone message
+batched         as many to a frame as the queue holds, as under load
 round_trip      one message there and one back, with nothing else under way
 """
 
@@ -38,7 +38,7 @@ TURN: Final = 64
 RUN_TIMEOUT_S: Final = 300.0
 CONTRACT: Final = ContractAddress("0x" + "c0" * 20)
 NAMES: Final = NodeName("node1"), NodeName("node2")
-# Nothing here is a flood, and nothing is dropped: it is speed that is measured.
+# No rate limits and no dropped messages, because speed is measured.
 UNBOUNDED: Final = 10**9
 SETTINGS: Final = TransportSettings(
     frames_per_s_max=UNBOUNDED,
@@ -53,7 +53,7 @@ SETTINGS: Final = TransportSettings(
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What went through one way; the processor's time is that of both sides."""
+    """Messages in one direction; the processor time is that of both sides."""
 
     messages: int
     seconds: float
@@ -63,7 +63,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class TransportFigures:
-    """All of this benchmark."""
+    """The figures of this benchmark."""
 
     one_per_frame: Rate
     batched: Rate
@@ -74,7 +74,7 @@ class TransportFigures:
 def measure_transport(
     messages: int = MESSAGES_DEFAULT, progress: Callable[[str], None] = lambda _: None
 ) -> TransportFigures:
-    """Run everything; `progress` is told what comes next."""
+    """Run everything; `progress` gets the name of each part before it starts."""
     return asyncio.run(_measure(messages, progress))
 
 
@@ -140,7 +140,7 @@ async def _round_trip_us(sender: _End, receiver: _End) -> float:
 
 @asynccontextmanager
 async def _pair(settings: TransportSettings) -> AsyncIterator[tuple[_End, _End]]:
-    """Two nodes that are connected."""
+    """Two connected nodes."""
     registry = StaticRegistry({})
     nodes: dict[NodeName, Registration] = {}
     ends = _End(NAMES[0]), _End(NAMES[1])
@@ -165,7 +165,7 @@ async def _pair(settings: TransportSettings) -> AsyncIterator[tuple[_End, _End]]
 
 
 def _identity(name: NodeName) -> Identity:
-    """A certificate for a day."""
+    """An identity with a certificate for a day."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     usage = x509.KeyUsage(

@@ -1,9 +1,9 @@
-"""Five nodes far apart: what slots and rounds are worth when every message takes a while (protocol §7).
+"""Five nodes far apart: the gain of slots and rounds when every message takes a while (protocol §7).
 
 The network is simulated and runs the real core: 50 ms from node to node, a block every 200 ms, one contract
-whose every member endorses, and a thousand intents of each node, all asked for at once. The second run is
-the same with slots and rounds of one, which is what a sequencer without them does. Figures are counts and
-simulated time, so they are the same on every machine.
+whose every member endorses, and a thousand intents of each node, all submitted at once. The second run is the same with
+slots and rounds of one, like a sequencer without them. Figures are counts and simulated time, so they are the same on
+every machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ADDRESS = ContractAddress("0x" + "a7" * 20)
 
 @dataclass(frozen=True, slots=True)
 class WanFigures:
-    """What was measured; the ratio is what slots and rounds gain."""
+    """The figures of both runs; the ratio is the gain of slots and rounds."""
 
     tx_per_s: float
     one_at_a_time_tx_per_s: float
@@ -40,7 +40,7 @@ class WanFigures:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: how long it took in simulated time, and what it took."""
+    """One run: its simulated time, and its counts."""
 
     intents: int
     took_ms: int
@@ -50,12 +50,12 @@ class Run:
 
     @property
     def tx_per_s(self) -> float:
-        """Intents that were confirmed in a simulated second."""
+        """Confirmed intents per simulated second."""
         return self.intents * 1_000 / self.took_ms
 
 
 class Meter(Recorder):
-    """Counts what goes over the wire, as it is encoded."""
+    """Counts the messages on the wire, and their encoded bytes."""
 
     def __init__(self) -> None:
         self.messages = 0
@@ -67,7 +67,7 @@ class Meter(Recorder):
 
 
 def measure_wan(intents_each: int = INTENTS_EACH_DEFAULT) -> WanFigures:
-    """Both runs, and what the first has over the second."""
+    """Measure both runs, and their ratio."""
     usual = run_wan(intents_each, Config())
     single = run_wan(intents_each, replace(Config(), assembly_slot_max=1, round_max=1))
     return WanFigures(
@@ -81,7 +81,7 @@ def measure_wan(intents_each: int = INTENTS_EACH_DEFAULT) -> WanFigures:
 
 
 def run_wan(intents_each: int, config: Config) -> Run:
-    """All intents at once, until every one is confirmed."""
+    """Submit all intents at once, and run until every one is confirmed."""
     meter = Meter()
     contract = Contract(ADDRESS, NODES, NODES, len(NODES))
     world = World(NODES, (contract,), config, meter, latency_ms=LATENCY_MS)

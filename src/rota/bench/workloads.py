@@ -1,4 +1,4 @@
-"""What benchmarks send to networks of real nodes, by domain, and how: so many open at a time, or at a fixed rate."""
+"""Transactions that benchmarks send to networks of real nodes, by domain: a number open at a time, or a fixed rate."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PARTY: Final = "alice"
 BATCH: Final = 25
 # Open transactions of each sender while a network is saturated.
 OPEN: Final = 400
-# The same where each stands on others: more would only wait.
+# The same for transactions that depend on others: more would only wait.
 OPEN_CHAINED: Final = 200
-# Requests that wait for an answer at a time; further ones are not sent.
+# The most requests that wait for an answer at a time; further ones are not sent.
 CALLS_MAX: Final = 64
 COINS: Final = 16
 COIN: Final = 10**8
@@ -47,7 +47,7 @@ class DomainTraffic:
 
 
 async def synthetic(network: LocalNetwork) -> DomainTraffic:
-    """Transactions that stand on nothing, by all members; 2 of 3 endorse."""
+    """Independent transactions by all members; 2 of 3 endorse."""
     made = await network.create_contract(
         "synthetic", {"members": [f"{PARTY}@{name}" for name in NAMES], "threshold": 2}
     )
@@ -91,7 +91,7 @@ async def _pente(network: LocalNetwork) -> DomainTraffic:
 
 
 def _account(number: int) -> str:
-    """One of the accounts of a sender, which take turns."""
+    """One of the accounts of a sender, in turn."""
     return f"0x{number % ACCOUNTS + (number >> 64 << 64):040x}"
 
 
@@ -104,7 +104,7 @@ WORKLOADS: Final[Mapping[str, Callable[[LocalNetwork], Coroutine[Any, Any, Domai
 
 @dataclass(slots=True)
 class AskedCounts:
-    """Since the beginning. Whether one that was not answered was accepted is not known."""
+    """Totals since the start. An unanswered transaction may have been accepted or not."""
 
     asked: int = 0
     accepted: int = 0
@@ -114,7 +114,7 @@ class AskedCounts:
 
 @dataclass(slots=True)
 class Asker:
-    """Asks the nodes of a network for transactions, many in one request."""
+    """Sends transactions to the nodes of a network, many in one request."""
 
     network: LocalNetwork
     traffic: DomainTraffic
@@ -123,13 +123,13 @@ class Asker:
     _calls: dict[NodeName, Iterator[Call]] = field(default_factory=dict)
 
     def next_call(self, name: NodeName) -> Call:
-        """What this node sends next."""
+        """The next call of a node."""
         if name not in self._calls:
             self._calls[name] = self.traffic.calls_of(name)
         return next(self._calls[name])
 
     async def keep_open(self) -> None:
-        """So many at each sender at any time, without end (closed loop)."""
+        """Keep a number of transactions open at each sender, without end (closed loop)."""
         while True:
             for name in self.traffic.senders:
                 for _ in range(max(0, self.traffic.open_max - await self._open_at(name)) // BATCH):
@@ -137,7 +137,7 @@ class Asker:
             await asyncio.sleep(LOOK_S)
 
     async def ask_steadily(self, per_s: float) -> None:
-        """So many a second in all, whether or not others have ended, without end (open loop)."""
+        """Send at a fixed total rate, whether or not others have ended, without end (open loop)."""
         began_s, batches, senders = time.monotonic(), 0, cycle(self.traffic.senders)
         while True:
             due = int((time.monotonic() - began_s) * per_s / BATCH)
@@ -153,11 +153,11 @@ class Asker:
             await asyncio.sleep(BATCH / per_s)
 
     async def open_count(self) -> int:
-        """Transactions that nodes accepted and that have not ended."""
+        """The number of accepted transactions that have not ended."""
         return sum([await self._open_at(name) for name in self.traffic.senders])
 
     async def drain(self) -> float:
-        """How long it takes until nothing is open."""
+        """Wait until nothing is open; returns how long that took."""
         began_s = time.monotonic()
         while self.requests or await self.open_count():
             assert time.monotonic() - began_s < DRAIN_TIMEOUT_S, "transactions do not end; figures mean nothing"
@@ -165,7 +165,7 @@ class Asker:
         return time.monotonic() - began_s
 
     async def ended_count(self) -> int:
-        """Transactions that have ended confirmed, by the nodes' own metrics."""
+        """The number of confirmed transactions, from the nodes' own metrics."""
         ended = 0
         async with aiohttp.ClientSession() as session:
             for name in NAMES:
@@ -201,7 +201,7 @@ class Asker:
 
 
 async def for_seconds(asking: asyncio.Task[Any], seconds: float) -> None:
-    """Let it ask for so long; its error, if it fails."""
+    """Wait this long; raises the task's error if it fails."""
     done, _ = await asyncio.wait([asking], timeout=seconds)
     for task in done:
         await task

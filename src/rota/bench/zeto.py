@@ -3,10 +3,10 @@
 read    seconds to read the proving key, once in each process
 traced  seconds to compute all wires of a circuit for one statement
 proved  seconds to make the proof of that; a transition costs both
-checked seconds to verify the proof here; the chain does so by gas
+checked seconds to verify the proof here; the chain does so for gas
 
-Every slot of a circuit is used, and the coins of `anon_nullifier` are in a tree of several levels. Seconds are those of
-the processor, and the least of several proofs: what else runs on the machine only ever adds to them.
+Every slot of a circuit is used, and the coins of `anon_nullifier` are in a tree of several levels. Seconds are of
+processor time, and the least of several proofs, because other work of the machine can only increase them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class CircuitFigures:
-    """What one circuit costs."""
+    """The cost of one circuit."""
 
     circuit: str
     constraints: int
@@ -57,7 +57,7 @@ class CircuitFigures:
 
 @dataclass(frozen=True, slots=True)
 class ZetoFigures:
-    """What all circuits cost, the most memory that the process had, and what it costs to send and to get a coin."""
+    """The cost of all circuits, the process's peak memory, and the cost of encrypting and decrypting a coin."""
 
     circuits: tuple[CircuitFigures, ...]
     memory_mib: float
@@ -72,21 +72,21 @@ def measure_zeto(
 ) -> ZetoFigures:
     """Read keys and make proofs. `CurveMissing` without the extra."""
     require_curve()
-    # The library has a thread for each core unless it is told otherwise, before its first work.
+    # By default the library has a thread for each core; this must be set before its first work.
     os.environ["RAYON_NUM_THREADS"] = "1"
     figures = []
     for circuit in circuits:
         progress(f"the circuit {circuit.name}")
         figures.append(_measured(circuit, proofs))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts KiB, macOS bytes.
+    # Linux reports KiB, macOS bytes.
     memory_mib = peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
     return ZetoFigures(tuple(figures), memory_mib, *_encryption_us())
 
 
 def _encryption_us() -> tuple[float, float]:
     """Microseconds to encrypt a coin to its owner's key, and to decrypt it."""
-    # As long as scalars that are drawn at random.
+    # As long as random scalars.
     owner, once = (1 << SCALAR_BITS) // 3, (1 << SCALAR_BITS) // 7
     key, content = key_of(owner), bytes(COIN_BYTES)
     encrypted = encrypt(content, key, once, b"")

@@ -1,17 +1,17 @@
-"""What zero-knowledge tokens cost on the chain: the real contracts and real proofs, by the size of a round.
+"""The cost of zero-knowledge tokens on the chain: the real contracts and real proofs, by the size of a round.
 
 A figure is the gas of a whole transaction on the embedded chain divided by its transitions, as in `gas`. Every intent
-has a page of its own, as those of these tokens have: pages would show who sends. What is measured of each kind:
+has a page of its own, as with these tokens: shared pages would reveal the sender. The kinds:
 
 transfer    2 coins in, of two transitions, and 2 out
-chained     1 in, 2 out; each spends the change of the one before it, in the round or in the last one
+chained     1 in, 2 out; each spends the change of the previous one, in the same round or the last one
 mint        by the issuer's signature, 1 out
-deposit     a coin of the tokens of an ERC-20, 1 out
+deposit     a coin for tokens of an ERC-20, 1 out
 withdrawal  a coin into tokens, 1 in and 1 out
 void        an empty transition, which uses its intent up and is not proved
 
-The ERC-20 is the one for privacy groups: what it takes itself is in the figure. The tree of `Zeto_AnonNullifier` has
-some 400 coins. Proofs are made one after the other, so that a kind takes a minute. Needs the extra `zeto`.
+The ERC-20 is the one for privacy groups: its own gas is in the figure. The tree of `Zeto_AnonNullifier` has
+some 400 coins. Proofs are made one after another, so that a kind takes a minute. Needs the extra `zeto`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ ByLoad = dict[str, dict[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A coin of the owner's, and the state that it is."""
+    """A coin of the owner, and its state."""
 
     state: StateId
     coin: Coin
@@ -99,7 +99,7 @@ def measure_zeto_gas(
 ) -> dict[str, ByLoad]:
     """Gas per transition, by the kind of token, the load and the size of a round. `CurveMissing` without the extra."""
     require_curve()
-    # The library has a thread for each core unless it is told otherwise, before its first work.
+    # By default the library has a thread for each core; this must be set before its first work.
     os.environ["RAYON_NUM_THREADS"] = "1"
     figures: dict[str, ByLoad] = {}
     for token in BENCHES:
@@ -113,9 +113,9 @@ def measure_zeto_gas(
 
 
 class ZetoBench(ABC):
-    """A ledger of one kind and its owner's coins. Each transaction is a block: all storage is cold.
+    """A ledger of one kind and its owner's coins. Each transaction is a block, so that all storage is cold.
 
-    One with unbacked mints has an ERC-20 too.
+    A ledger with unbacked mints has an ERC-20 too.
     """
 
     token: str
@@ -136,18 +136,18 @@ class ZetoBench(ABC):
         self._change: Owned | None = None
 
     def measure(self, load: str, size: int) -> float:
-        """The gas of one transition in a round of so many."""
+        """The gas of one transition in a round of `size`."""
         return self._commit(*_LOADS[load](self, size)) / size
 
     # Loads.
 
     def transfers(self, size: int) -> list[Transition]:
-        """Each spends two coins of two transitions."""
+        """Transfers that spend two coins of two transitions each."""
         coins = self._minted(2 * size)
         return [self._spending((coins[2 * n], coins[2 * n + 1]), (VALUE + 1, VALUE - 1))[0] for n in range(size)]
 
     def chained(self, size: int) -> list[Transition]:
-        """Each spends the change of the one before it."""
+        """Transfers that spend the change of the previous one."""
         change = self._change or self._minted(1, PLENTY)[0]
         found = []
         for _ in range(size):
@@ -157,27 +157,27 @@ class ZetoBench(ABC):
         return found
 
     def mints(self, size: int) -> list[Transition]:
-        """By the issuer."""
+        """Mints by the issuer."""
         return [self._minting(VALUE)[0] for _ in range(size)]
 
     def deposits(self, size: int) -> list[Transition]:
-        """Of one account."""
+        """Deposits of one account."""
         call = deposit_call(self._erc20, address_of(ACCOUNT), self.address, MOVED)
         return [self._spending((), (MOVED,), (call,))[0] for _ in range(size)]
 
     def withdrawals(self, size: int) -> list[Transition]:
-        """To the same account."""
+        """Withdrawals to the same account."""
         call = withdrawal_call(self._erc20, address_of(ACCOUNT), MOVED)
         return [self._spending((coin,), (VALUE - MOVED,), (call,))[0] for coin in self._minted(size)]
 
     def voids(self, size: int) -> list[Transition]:
-        """Nothing but their intents."""
+        """Empty transitions, which only use their intents up."""
         return [self._signed(self._written_out((), (), (), ())[0], b"") for _ in range(size)]
 
     # Coins.
 
     def _minted(self, count: int, value: int = VALUE) -> list[Owned]:
-        """Coins of as many transitions, committed."""
+        """Mint coins, each in its own transition, and commit them."""
         owned: list[Owned] = []
         for first in range(0, count, MINTED_AT_ONCE):
             made = [self._minting(value) for _ in range(first, min(first + MINTED_AT_ONCE, count))]
@@ -190,7 +190,7 @@ class ZetoBench(ABC):
         return self._signed(made, ISSUER.sign_compact(binding_of(made.leaf, VALID_UNTIL_S))), coins
 
     def _signed(self, made: Transition, proof: bytes) -> Transition:
-        """With the signature of its intent's key, a depositor's where it takes tokens, and its proof."""
+        """The transition with its intent key's signature, a depositor's if it takes tokens, and the proof."""
         binding = binding_of(made.leaf, VALID_UNTIL_S)
         depositor = ACCOUNT.sign_compact(binding) if any(map(is_deposit, made.calls)) else b""
         return replace(made, signature=self._keys[made.intent].sign_compact(binding) + depositor + proof)
@@ -198,7 +198,7 @@ class ZetoBench(ABC):
     def _written_out(
         self, inputs: tuple[StateId, ...], reads: tuple[StateId, ...], values: tuple[int, ...], calls: tuple[Call, ...]
     ) -> tuple[Transition, tuple[Owned, ...]]:
-        """A transition that makes coins of these values; without its proof."""
+        """A transition that makes coins of these values, without its proof."""
         self._written += 1
         key = PrivateKey(keccak(b"intent %d" % self._written))
         intent = intent_of(key.address)
@@ -220,16 +220,16 @@ class ZetoBench(ABC):
     def _spending(
         self, spent: tuple[Owned, ...], values: tuple[int, ...], calls: tuple[Call, ...] = ()
     ) -> tuple[Transition, tuple[Owned, ...]]:
-        """A transition with its proof."""
+        """A transition that spends these coins, with its proof."""
 
     @abstractmethod
     def _follow(self, transitions: tuple[Transition, ...]) -> None:
-        """These are on the chain now."""
+        """Follow transitions that are on the chain now."""
 
     # The chain.
 
     def _commit(self, *transitions: Transition) -> int:
-        """Commit a round, every transition of which must succeed; its gas."""
+        """Commit a round, every transition of which must succeed; returns its gas."""
         payload = encode_payload(transitions, VALID_UNTIL_S)
         receipt = self._sent(self.address, encode_commit(payload, encode_proofs(transitions, self._makers.__getitem__)))
         (log,) = [log for log in receipt.logs if log.topics[0] == ROUND_TOPIC]
@@ -238,7 +238,7 @@ class ZetoBench(ABC):
         return receipt.gas_used
 
     def _with_erc20(self) -> ContractAddress:
-        """The account has plenty and lets the ledger take it; the ledger has some."""
+        """Deploy an ERC-20; the account has tokens and approves the ledger, and the ledger has some."""
         token = self._deployed("PrivateToken", "T", "T")
         call = encode_call(LEDGERS[self.token].contract, "setERC20", token)
         self._sent(self.address, call + ISSUER.sign_compact(keccak(self.separator + call)))
@@ -270,7 +270,7 @@ class ZetoBench(ABC):
 
 
 class AnonBench(ZetoBench):
-    """Coins that are spent are named."""
+    """Transitions name the coins that they spend."""
 
     token = ANON
     kind = Kind.ANON
@@ -283,11 +283,11 @@ class AnonBench(ZetoBench):
         return self._signed(made, _proved(statement)), owned
 
     def _follow(self, transitions: tuple[Transition, ...]) -> None:
-        """Nothing but the chain has to know."""
+        """Nothing to update besides the chain."""
 
 
 class NullifierBench(ZetoBench):
-    """Coins are spent by nullifiers, and shown to be in the tree; one that is not in it yet is read by name."""
+    """Coins are spent by nullifiers, and proved to be in the tree; one that is not in it yet is read by name."""
 
     token = ANON_NULLIFIER
     kind = Kind.ANON_NULLIFIER
@@ -314,7 +314,7 @@ class NullifierBench(ZetoBench):
         return self._signed(made, rooted(Roots(statement.root.to_bytes(32, "big")), _proved(statement))), owned
 
     def _follow(self, transitions: tuple[Transition, ...]) -> None:
-        """The tree grows with that of the contract."""
+        """Extend the tree like the contract's."""
         self._tree.extend([each.info for each in transitions])
 
 

@@ -1,17 +1,17 @@
-"""Transfers of a zero-knowledge token by one owner, through a real node: asked for, proved, committed, and receipted.
+"""Transfers of a zero-knowledge token by one owner, through a real node: submitted, proved, committed and receipted.
 
-One node in a process of its own on an embedded chain, with the prover that comes with it: one process on one core. The
-owner has one coin and pays with it again and again, so that each transfer spends the change of the one before, before
-that is confirmed. They are asked for all at once. The clock runs from the first request to the last receipt. A transfer
-comes before, so that keys have been read.
+One node in a process of its own on an embedded chain, with its own prover: one process on one core. The owner has one
+coin and pays with it repeatedly, so that each transfer spends the change of the previous one before that is confirmed.
+All are submitted at once. The clock runs from the first request to the last receipt. One transfer runs before, so that
+keys have been read.
 
-A proof takes longer than all the rest, and what is proved goes to the chain at once: so rounds are of one or two. Where
-only one round may be on its way (`dispatch_ahead_max`), what is proved meanwhile waits and goes together; with a block
+A proof takes longer than all the rest, and proved transitions go to the chain at once, in rounds of one or two. Where
+only one round may be under way (`dispatch_ahead_max`), transitions proved meanwhile wait and go together; with a block
 every two seconds that is `gathered`.
 
-per_s        transfers a second, by the clock: of a machine that does other things too, this is the least
+per_s        transfers a second, by the clock: a lower bound on a machine that does other work too
 processor_s  seconds of one core that a transfer takes at the node and its prover, whatever else runs
-rounds       base-ledger transactions that they took
+rounds       base-ledger transactions of the transfers
 gas          of a transfer, all rounds together
 """
 
@@ -37,13 +37,13 @@ NODE: Final = NodeName("node1")
 ISSUER, OWNER, RECEIVER = "issuer", "alice", "bob"
 TRANSFERS_DEFAULT: Final = 60
 BLOCK_S: Final = 2
-# A first proof reads a key of 22 seconds, and a slow machine makes one proof in ten.
+# A first proof reads a key in 22 seconds, and a slow machine makes one proof in ten.
 TIMEOUT_MS: Final = 1_200_000
 
 
 @dataclass(frozen=True, slots=True)
 class TransferFigures:
-    """What transfers of one kind of token took."""
+    """The figures of one kind of token."""
 
     token: str
     gathered: bool
@@ -58,7 +58,7 @@ class TransferFigures:
 def measure_transfers(
     transfers: int = TRANSFERS_DEFAULT, progress: Callable[[str], None] = lambda _: None
 ) -> tuple[TransferFigures, ...]:
-    """Of each kind. `CurveMissing` without the extra."""
+    """Measure each kind. `CurveMissing` without the extra."""
     require_curve()
     found: list[TransferFigures] = []
     for gathered in (False, True):
@@ -109,7 +109,7 @@ async def _of_kind(network: LocalNetwork, token: str, transfers: int, gathered: 
 
 
 async def _paid(node: LocalNode, contract: ContractAddress, count: int) -> None:
-    """So many transfers, asked for at once; back when all are confirmed."""
+    """Submit transfers at once; returns when all are confirmed."""
     calls = [("transfer", {"transfers": [_payment(RECEIVER, 1)]})] * count
     sent: tuple[Transaction, ...] = await node.client.send_all(contract, calls, sender=OWNER)
     for each in sent:

@@ -1,7 +1,7 @@
-"""Which chain the demonstration runs on: one of its own, or one that runs already and has an account that pays.
+"""The chain of the demonstration: one of its own, or one that runs already and has an account that pays.
 
-On a development chain, known by its id, an account pays whose key is public. On any other the caller
-brings a key; each of the nodes' accounts is given what the work costs at today's price, and some more.
+On a development chain, known by its id, an account pays whose key is public. On any other the caller provides a key;
+each of the nodes' accounts gets funds for the work at today's price, and some more.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rota.localnet.chains import CHAIN_ID, RunningChain
 from rota.ports import Unavailable
 
 ATTEMPTS_MAX: Final = 3
-# A round with one transfer costs less than this; prices may double meanwhile.
+# A round with one transfer costs less than this; prices may double during the run.
 GAS_PER_TRANSFER: Final = 150_000
 GAS_AT_LEAST: Final = 50_000_000
 PRICE_FACTOR: Final = 2
 ACCOUNTS_PER_NODE: Final = 2
-# The network's own contracts, and what bringing them there takes.
+# The gas for deploying the network's own contracts.
 GAS_OF_DEPLOYMENTS: Final = 20_000_000
 
 
@@ -32,7 +32,7 @@ class UnusableLedger(Exception):
 
 
 async def running_chain(url: str, payer: PrivateKey | None, programme: Programme) -> RunningChain:
-    """A chain that runs already, with an account that can pay. `UnusableLedger` names the missing part."""
+    """A running chain with an account that can pay. `UnusableLedger` names the missing part."""
     client = RpcClient(url)
     try:
         chain_id = read_quantity(await client.call("eth_chainId", attempts_max=ATTEMPTS_MAX))
@@ -61,7 +61,7 @@ async def running_chain(url: str, payer: PrivateKey | None, programme: Programme
 
 
 def funds(programme: Programme, price_wei: int) -> tuple[int, int]:
-    """What each account of a node is given, and what all of it costs its payer; nothing where gas is free."""
+    """The funds for each account of a node, and the total for the payer; zero where gas is free."""
     transfers = int(programme.rate_per_s * programme.seconds) + programme.burst
     each_wei = PRICE_FACTOR * price_wei * max(GAS_AT_LEAST, transfers * GAS_PER_TRANSFER)
     accounts = ACCOUNTS_PER_NODE * programme.node_count
@@ -69,5 +69,5 @@ def funds(programme: Programme, price_wei: int) -> tuple[int, int]:
 
 
 def ether(amount_wei: int) -> str:
-    """In ether, as people read it."""
+    """The amount in ether, as text."""
     return f"{amount_wei / WEI_PER_ETHER:.4f}".rstrip("0").rstrip(".")

@@ -1,13 +1,13 @@
-"""A real network on this machine at work: its coordinator is killed, and the others carry on.
+"""A real network on this machine: its coordinator is killed, and the other nodes continue.
 
     start       a chain and the nodes, each a process of its own, as `rota node` runs it
     stage       a privacy group with an ERC-20 in it, a notary token, epochs that any node may begin (`staging`)
-    workload    every node's user transfers both, at a rate, for a time, and many at once in the end; in the middle
-                  a command is submitted, and the node that coordinates the group is killed with `kill -9`
+    workload    every node's user transfers both, at a rate, for a time, and many at once at the end; in the middle
+                  a command is submitted, and the node that coordinates the group is killed with `kill -9`;
                   another takes over, the same command is submitted again, the killed node comes back
-    audit       every promise is held against the chain, every balance against the book (`reckoning`)
+    audit       every accepted request is compared with the chain, every balance with the book (`reckoning`)
 
-The view has the `Show`; `performed` leaves it to its caller how long everything stays up after that.
+The view has the `Show`; `performed` keeps everything running until its caller leaves.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ END_TIMEOUT_S: Final = 90.0
 TRIGGERS_TIMEOUT_S: Final = 30.0
 AUDITS_MAX: Final = 100
 AUDIT_PAUSE_S: Final = 0.2
-# The kill comes after a third of the time, the return of the killed node not before two thirds.
+# The kill comes after a third of the time, the restart of the killed node not before two thirds.
 THIRDS: Final = 3
 
 Found = TypeVar("Found")
@@ -53,7 +53,7 @@ Found = TypeVar("Found")
 async def performed(
     home: Path, programme: Programme, show: Show, refresh: Callable[[], None]
 ) -> AsyncIterator[Reckoning]:
-    """All of it; the nodes run until the caller leaves. The audit can be repeated.
+    """Run the whole demonstration; the nodes run until the caller leaves. The audit can be repeated.
 
     `PortInUse` and `CannotStartProcess` when it cannot begin, `TimeoutError` when nothing is confirmed any more.
     """
@@ -92,7 +92,7 @@ async def performed(
 
 @dataclass(frozen=True, slots=True)
 class _Play:
-    """From the first transfer to the audit."""
+    """The part from the first transfer to the audit."""
 
     network: LocalNetwork
     programme: Programme
@@ -142,7 +142,7 @@ class _Play:
                 await node.client.triggers.resume(EPOCHS)
 
     async def _burst(self, workload: Workload) -> Mapping[IntentId, Promise]:
-        """Many transfers at once share rounds: what they cost then, beside what they cost one by one."""
+        """Submit many transfers at once, which share rounds; record their cost for comparison with single ones."""
         show, amount = self.show, self.programme.burst
         show.phase = f"{amount} transfers at once"
         contracts = tuple(self.staged.contracts.values())
@@ -226,7 +226,7 @@ class _Play:
         self.show.happen(f"{told.change!r} was submitted {times} times and happened once, at offset {offset}")
 
     async def _return(self, workload: Workload, victim: NodeName) -> int:
-        """Start it again; return the time until a transfer of its own is confirmed."""
+        """Start the node again; returns the time until a transfer of its own is confirmed."""
         show, node = self.show, self.network.nodes[victim]
         show.phase = f"{victim} comes back"
         back_s = time.monotonic()
@@ -246,7 +246,7 @@ class _Play:
         since_s: float = 0.0,
         contract: ContractAddress | None = None,
     ) -> None:
-        """Until a transfer of one of these nodes, asked for since then, is confirmed; of this contract, if named."""
+        """Wait until a transfer of one of these nodes, sent since then, is confirmed; of this contract, if given."""
         async with asyncio.timeout(TAKE_OVER_TIMEOUT_S):
             while True:
                 later = [
@@ -261,10 +261,10 @@ class _Play:
                     return
                 await asyncio.sleep(LOOK_S)
 
-    # The end.
+    # End.
 
     async def _rest_triggers(self) -> None:
-        """Let no node begin an epoch while they are counted; those that began end."""
+        """Pause the triggers, so that no epoch begins during the count; wait for attempts under way."""
         for name, node in self.network.nodes.items():
             await node.client.triggers.pause(EPOCHS)
             with suppress(TimeoutError):
@@ -273,7 +273,7 @@ class _Play:
                         await asyncio.sleep(LOOK_S)
 
     async def _audit(self, reckoning: Reckoning) -> None:
-        """Until there is nothing to object to: a node may be a block behind for a moment."""
+        """Audit until there are no problems: a node may be a block behind for a moment."""
         show = self.show
         for _ in range(AUDITS_MAX):
             with suppress(ClientError):
@@ -286,7 +286,7 @@ class _Play:
 
 
 async def _beside(watching: Coroutine[None, None, None], work: Coroutine[None, None, Found]) -> Found:
-    """The work's outcome; the watching ends with it, and is not expected to end before."""
+    """The work's result; the watching is cancelled with it, and must not end earlier."""
     tasks = (asyncio.create_task(watching), asyncio.create_task(work))
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

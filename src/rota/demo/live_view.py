@@ -1,4 +1,4 @@
-"""Shows the live demonstration: a picture that changes on a terminal, a line for each happening anywhere else."""
+"""Shows the live demonstration: a changing picture on a terminal, a line for each event elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NUMBERS: Final = frozenset({"process", "asked", "confirmed", "epochs won", "lost
 
 
 class LiveView:
-    """`entered` shows; `refresh` is what the performance calls, and `tell` what its show does."""
+    """The view: `entered` shows it, `refresh` updates it, and `tell` shows an event."""
 
     def __init__(self, console: Console) -> None:
         self._console: Final = console
@@ -33,7 +33,7 @@ class LiveView:
 
     @contextmanager
     def entered(self, show: Show) -> Iterator[None]:
-        """The picture is on the terminal until this is left, and its last state stays there."""
+        """Keep the picture on the terminal within the context; its last state stays there."""
         self._show = show
         if not self._console.is_terminal:
             yield
@@ -43,18 +43,18 @@ class LiveView:
         self._live = None
 
     def refresh(self) -> None:
-        """The show has changed."""
+        """Show the changed state."""
         if self._live is not None and self._show is not None:
             self._live.update(picture(self._show))
 
     async def keep_fresh(self) -> None:
-        """Show that time passes, also while nothing happens; until cancelled."""
+        """Update the picture periodically, also without events; until cancelled."""
         while True:
             self.refresh()
             await asyncio.sleep(1 / REFRESH_PER_S)
 
     def tell(self, happening: Happening) -> None:
-        """On a terminal it stands below the tables."""
+        """Show an event: on a terminal in the picture, below the tables; else as a line."""
         if self._console.is_terminal:
             self.refresh()
         else:
@@ -110,7 +110,7 @@ def _contracts(show: Show) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    """Narrow enough for 80 columns; in fewer, cells are cut and lines are not broken."""
+    """A table for 80 columns; in fewer, cells are cut and lines are not broken."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         head = Text(column, "dim")
@@ -119,7 +119,7 @@ def _table(*columns: str) -> Table:
 
 
 def sum_up(console: Console, show: Show) -> None:
-    """The result, at the end."""
+    """Print the result, at the end."""
     audited = show.audited
     console.print(Text("\nSummary", "bold"))
     rows = [

@@ -1,4 +1,4 @@
-"""What to try while the demonstration stays up: lines that can be typed as they stand."""
+"""Commands to try while the demonstration stays up, ready to be typed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AMOUNT: Final = 42
 
 
 def lines_to_try(rota: str, show: Show, staged: Staged) -> list[tuple[str, str]]:
-    """Each with what it is for; `rota` is how this programme is called here."""
+    """Each command with its purpose; `rota` is the name of this program in the user's shell."""
     first, second, *_ = show.programme.names
     payer, payee = show.programme.members[first], show.programme.members[second]
     token, group = staged.contracts[Asset.TOKEN], staged.contracts[Asset.ERC20]

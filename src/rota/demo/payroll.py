@@ -1,7 +1,7 @@
-"""An exactly-once command: the rent, which is to be paid once, submitted twice.
+"""An exactly-once command: the rent, which must be paid once, submitted twice.
 
-Two instances of an application know nothing of one another but the name of the change. Each submits it under the same
-command id and learns that it happened, at the same place: one submission was accepted, the other was recognised. They
+Two instances of an application share only the name of the change. Each submits it under the same command id and learns
+that it happened, at the same offset: one submission was accepted, the other was recognised as a duplicate. They
 deduplicate by time, as the second one has no journal of the first: a change that was accepted within the bound counts.
 """
 
@@ -26,12 +26,12 @@ NO_NUMBER: Final = -1
 
 
 def rent_of(payer: Party, landlord: Party) -> Transfer:
-    """What the command is to do; it is none of the numbered transfers."""
+    """The transfer of the command; it is none of the numbered transfers."""
     return Transfer(NO_NUMBER, Asset.ERC20, payer, landlord, RENT)
 
 
 class RentUnpaid(Exception):
-    """A submission did not learn that the change happened, or another one happened too; the text names it."""
+    """A submission did not return the change's success, or the change happened twice; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class Rent:
     change: str = CHANGE
 
     async def submit(self, client: Client, instance: int) -> Verdict:
-        """One instance of the application has it done."""
+        """Submit the command, as one instance of the application."""
         with Journal(self.folder / f"rent-{instance}.journal") as journal:
             commands = client.commands(journal, application_id=APPLICATION, act_as=(self.payer,))
             return await commands.exactly_once_within(BOUND_MS, self.change, self.transaction, command_id=self.change)
 
     async def told(self, client: Client, verdicts: tuple[Verdict, ...]) -> CommandTold:
-        """The answers to the submissions. `RentUnpaid` when they are not one and the same success."""
+        """The common result of the submissions. `RentUnpaid` when they do not have one and the same success."""
         for verdict in verdicts:
             if verdict.outcome is not Outcome.SUCCEEDED:
                 reason = verdict.error.message if verdict.error is not None else "nobody says why"

@@ -1,6 +1,6 @@
 """The programme: the number of nodes, their transfers, the duration, and the chain.
 
-Every transfer follows from the seed and its number, so that two performances ask for the same. Who is at which node is
+Every transfer follows from the seed and its number, so that two runs request the same. The users of the nodes are
 fixed: alice at node1, bob at node2, and so on.
 """
 
@@ -29,7 +29,7 @@ SEED_MAX: Final = 2**32 - 1
 SEED: Final = 1
 STRICT_RANGE_SIZE: Final = 50
 
-# No holder runs out of it, however long the demonstration runs.
+# More than any holder can spend, however long the demonstration runs.
 EACH_BEGINS_WITH: Final = 1_000_000
 AMOUNT_MAX: Final = 9
 
@@ -43,7 +43,7 @@ class Asset(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One transfer that a user asks for at its node."""
+    """One transfer that a user requests at its node."""
 
     number: int
     asset: Asset
@@ -54,7 +54,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """`burst` is how many transfers are asked for at once in the end. `first_port` 0 leaves all ports to the kernel.
+    """`burst` is how many transfers are submitted at once at the end. `first_port` 0 leaves all ports to the kernel.
 
     `stays` keeps everything running once it is over.
     """
@@ -71,32 +71,32 @@ class Programme:
 
     @property
     def names(self) -> tuple[NodeName, ...]:
-        """Of the nodes."""
+        """The names of the nodes."""
         return tuple(NodeName(f"node{number}") for number in range(1, self.node_count + 1))
 
     @property
     def members(self) -> dict[NodeName, Party]:
-        """The parties of each node."""
+        """The party of each node."""
         return {name: Party(f"{person}@{name}") for name, person in zip(self.names, PEOPLE, strict=False)}
 
     @property
     def threshold(self) -> int:
-        """How many members' nodes endorse in the group: most of them, 2 of 3."""
+        """The number of endorsers in the group that must sign: a majority, 2 of 3."""
         return self.node_count // 2 + 1
 
     @property
     def sequencing(self) -> dict[str, object]:
-        """The terms of the group. Ranges are so short that several begin while the demonstration runs."""
+        """The group's sequencing terms: none, or strict rotation with ranges so short that several begin in a run."""
         is_strict = self.rotation is Rotation.STRICT
         return {"rotation": Rotation.STRICT.value, "rangeSize": STRICT_RANGE_SIZE} if is_strict else {}
 
     @property
     def interval_ms(self) -> int:
-        """Between two transfers."""
+        """The time between two transfers."""
         return max(1, round(1_000 / self.rate_per_s))
 
     def transfer(self, number: int, name: NodeName) -> Transfer:
-        """What this node's user asks for as the network's so-manieth transfer."""
+        """The network's transfer with this number, which this node's user requests."""
         chance = random.Random(f"{self.seed}/{number}")
         payee = chance.choice([party for node, party in self.members.items() if node != name])
         return Transfer(number, chance.choice(list(Asset)), self.members[name], payee, chance.randint(1, AMOUNT_MAX))

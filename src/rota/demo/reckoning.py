@@ -1,13 +1,13 @@
 """The audit of the demonstration: the book of all requests, compared with the chain and with every node.
 
-    intents     each that a node accepted has its receipt, and is on the chain once; nothing else is
-    balances    what everybody has is what they began with and the confirmed transfers make of it, the rent once;
-                of the token by the notary's word and each holder's, of the ERC-20 by the word of every member's node
+    intents     each that a node accepted has its receipt, and is on the chain once; no other intent is
+    balances    each balance is the initial one plus the confirmed transfers, with the rent once; of the token as the
+                notary's and each holder's node report it, of the ERC-20 as every member's node does
     heights     every node has every block that the chain has
-    epochs      each began once, and who says that it won is who the chain says began it
+    epochs      each began once, and by the node that reports to have won it
 
-A problem is a sentence; no sentences, no problems. The judging is apart from the asking, so that it can be shown to
-judge.
+A problem is a sentence; without problems the list is empty. The checks are separate from the queries, so that they can
+be tested.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Balances = Mapping[Asset, Mapping[Party, int]]
 
 @dataclass(frozen=True, slots=True)
 class Reckoning:
-    """All that is judged. The book of the chain begins where the stage was set."""
+    """The data for the audit. The book of the chain begins after the contracts were set up."""
 
     network: LocalNetwork
     programme: Programme
@@ -46,7 +46,7 @@ class Reckoning:
     from_height: int
 
     async def audit(self, show: Show) -> Audit:
-        """Ask every node, and judge. A value that is only late is right the next time."""
+        """Query every node, and check. A value that is only late is right at the next audit."""
         network, staged = self.network, self.staged
         book = ChainBook(network.ledger, network.chain_id, tuple(staged.contracts.values()), self.from_height)
         await book.read_on()
@@ -128,7 +128,7 @@ def balance_problems(name: NodeName, expected: Balances, told: Balances) -> list
 def epoch_problems(
     begun: Sequence[tuple[int, NodeName | None]], attempts: Mapping[NodeName, Attempts], lived_on: Collection[NodeName]
 ) -> list[str]:
-    """Each epoch began once, by one of the nodes; a node counts what it won, and after a restart what it won since."""
+    """Each epoch began once, by a node; each node counts those it won, or after a restart those it won since."""
     numbers = [epoch for epoch, _ in begun]
     if not numbers:
         return ["no epoch has begun"]
@@ -144,7 +144,7 @@ def epoch_problems(
 
 
 async def epochs_begun(network: LocalNetwork, epochs: ContractAddress) -> list[tuple[int, ContractAddress]]:
-    """Which epochs began, and by whose account, in the order of the chain."""
+    """The epochs that began, with the accounts that began them, in the order of the chain."""
     wanted = {"address": epochs, "fromBlock": quantity(network.from_height), "toBlock": "latest"}
     logs = read_logs(await network.ledger.call("eth_getLogs", wanted, attempts_max=ATTEMPTS_MAX))
     found = [decode_log(AdvanceEpochs.ADVANCED, log) for log in logs]
@@ -152,7 +152,7 @@ async def epochs_begun(network: LocalNetwork, epochs: ContractAddress) -> list[t
 
 
 async def attempts_of(network: LocalNetwork, name: NodeName) -> tuple[Attempts, int]:
-    """What became of a node's attempts, and how many it is at; none before it has loaded its triggers."""
+    """The outcomes of a node's attempts, and the number under way; zeros before it has loaded its triggers."""
     listed = await network.nodes[name].client.triggers.list()
     status = next((each for each in listed if each.name == EPOCHS), None)
     if status is None:

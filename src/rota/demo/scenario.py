@@ -1,8 +1,8 @@
 """A script, scene by scene: its text, its commands, and their results.
 
-The script's language is that of `rota.sim.transcript`. What the demonstration adds are scenes: an indented
-comment above commands, whose first line is the scene's title and whose other lines explain it. To the
-transcript an indented line is a record, and no part of the script, so that one file serves both.
+The script's language is that of `rota.sim.script`. The demonstration adds scenes: an indented comment above commands,
+whose first line is the scene's title and whose other lines explain it. To the transcript an indented line is a record,
+and no part of the script, so that one file serves both.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NAME_BYTES_MAX: Final = 16  # in a script, an intent's name is its id
 
 
 class UnreadableScriptError(Exception):
-    """A script that is not one; the message names the line."""
+    """An invalid script; the message names the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, and the line of the script at which it stands."""
+    """A command, and its line in the script."""
 
     line: int
     text: str
@@ -41,7 +41,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Some commands, and what a reader should know of them."""
+    """Some commands, with a title and an explanation for readers."""
 
     title: str
     explanation: str
@@ -59,7 +59,7 @@ class Scenario:
 
     @classmethod
     def parse(cls, text: str) -> Scenario:
-        """Read a script; a wrong line is refused before anything runs."""
+        """Parse a script; raises `UnreadableScriptError` for a wrong line before anything runs."""
         try:
             script = Script.parse(text)
         except ScriptError as error:
@@ -86,7 +86,7 @@ def _require_known(number: int, text: str, what: str, known: Iterable[tuple[str,
 
 
 def _scenes(lines: Iterable[tuple[int, str]]) -> list[Scene]:
-    """Commands under their comment. Without comments, all of them are one scene."""
+    """Scenes of commands with their comment. Without comments, all commands are one scene."""
     scenes: list[Scene] = []
     comments: list[str] = []
     commands: list[Command] = []
@@ -126,7 +126,7 @@ class Watch(Transcript):
     dispatched_ms: list[int] = field(default_factory=list)
 
     def stepped(self, world: OwningWorld, node: SimNode) -> None:
-        """The dispatch is durable before the node learns it, at the same instant."""
+        """Note new dispatches: a dispatch is durable before the node learns it, at the same instant."""
         super().stepped(world, node)
         missing = len(world.dispatches) - len(self.dispatched_ms)
         self.dispatched_ms.extend([world.now_ms] * missing)
@@ -142,7 +142,7 @@ class Performance:
         except ScriptError as error:
             raise UnreadableScriptError(f"line {scenario.network_line}: {error}") from error
         except (ValueError, KeyError, IndexError, TypeError) as error:
-            # A network line is free text until the world is built of it.
+            # A network line is free text until the world is built from it.
             reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
             message = f"line {scenario.network_line}: the network cannot be built: {reason}"
             raise UnreadableScriptError(message) from error
@@ -184,7 +184,7 @@ class Performance:
         return not self.failures
 
     def _note_lives(self, command: str) -> None:
-        """The transcript has no line for a node's end and beginning; the diagram has."""
+        """Add a line for a node's crash or start, which the transcript lacks and the diagram needs."""
         verb, _, name = command.partition(" ")
         if verb not in ("crash", "start") or name not in self.run.world.nodes:
             return
@@ -202,7 +202,7 @@ class Performance:
 
     @property
     def rankings(self) -> list[tuple[int, tuple[NodeName, ...]]]:
-        """The ranges that the chain passed through, the first few, and who ranks how in each."""
+        """The first few ranges that the chain passed through, with the ranking in each."""
         contract = self.run.contract
         last = contract.range_at(self.run.world.ledger.height)
         shown = range(min(last + 1, RANGES_SHOWN_MAX))
@@ -210,12 +210,12 @@ class Performance:
 
     @property
     def happenings(self) -> list[Happening]:
-        """Everything, in order."""
+        """All happenings, in order."""
         return [one for _, played in self.scenes for step in played for one in step.happenings]
 
     @property
     def story(self) -> list[Happening]:
-        """What the diagram shows: of a fail-over, from the kill to the next dispatch; else all of it."""
+        """The happenings of the diagram: of a fail-over, from the kill to the next dispatch; else all of them."""
         start_ms = self.killed[0][0] if self.killed else 0
         end_ms = start_ms + self.failover_ms if self.failover_ms is not None else self.run.world.now_ms
         within = [one for one in abridged(self.happenings) if start_ms <= one.at_ms <= end_ms]
@@ -224,7 +224,7 @@ class Performance:
 
     @property
     def failover_ms(self) -> int | None:
-        """From the first kill to the next dispatch."""
+        """The time from the first kill to the next dispatch; None without either."""
         if not self.killed:
             return None
         killed_ms, _ = self.killed[0]
@@ -232,7 +232,7 @@ class Performance:
 
     @property
     def coordinators(self) -> list[str]:
-        """Who became the coordinator, in order."""
+        """The nodes that became the coordinator, in order."""
         return [one.source for one in self.happenings if re.match(r"coordinator: .* → Active$", one.text)]
 
     @property
@@ -247,7 +247,7 @@ class Performance:
 
     @property
     def problems(self) -> list[str]:
-        """Why this was no success; empty if it was one."""
+        """The reasons why the performance failed; empty if it succeeded."""
         flaws = [f"{name} {flaw}" for name in self.run.intents if (flaw := self._flaw_of(name)) is not None]
         nothing = [] if self.run.intents or self.failures else ["no intent was submitted"]
         return [*self.failures, *(f"invariant violated: {each}" for each in self.violations), *flaws, *nothing]
@@ -279,7 +279,7 @@ class Performance:
 
 
 def _require_sense(run: Run, command: str) -> None:
-    """A valid command that the world cannot carry out, such as a second start or the cancel of an unknown intent."""
+    """Refuse a valid command that the world cannot execute, such as a second start or cancelling an unknown intent."""
     started = re.fullmatch(r"start (\S+)", command)
     node = run.world.nodes.get(NodeName(started[1])) if started is not None else None
     if node is not None and node.core is not None:
@@ -296,7 +296,7 @@ def _require_sense(run: Run, command: str) -> None:
 
 
 def abridged(happenings: Iterable[Happening]) -> list[Happening]:
-    """Without the steps of each intent, but for its dispatch: the messages show them already."""
+    """The happenings without the steps of each intent, except its dispatch: the messages show them already."""
     kept: list[Happening] = []
     for happening in happenings:
         dispatch = re.fullmatch(r"coordinates (\S+): \S+ → Dispatched", happening.text)

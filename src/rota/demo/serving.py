@@ -1,4 +1,4 @@
-"""Three nodes for applications to try: on ports that clients know, left alone until the user ends them."""
+"""Three nodes for applications to try: on ports that clients know, running until the user stops them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.localnet.namespaces import LOOPBACK
 from rota.model.types import NodeName
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
-# Clients of such networks look for the first node here, for the next a hundred further on; WebSockets are beside.
+# Clients of such networks expect the first node here, and each further one 100 higher; WebSockets are one above.
 FIRST_PORT: Final = 31_548
 PORT_STEP: Final = 100
 LOOK_S: Final = 0.05
@@ -28,18 +28,18 @@ class PortInUse(Exception):
 
 
 def ports_from(first: int, names: Sequence[NodeName] = NAMES) -> dict[NodeName, tuple[int, int]]:
-    """The ports of JSON-RPC and of WebSockets for each node; 0 leaves all of them to the kernel."""
+    """The ports of JSON-RPC and of WebSockets for each node; with `first` 0, the kernel chooses all of them."""
     if not first:
         return {}
     return {name: (first + number * PORT_STEP, first + number * PORT_STEP + 1) for number, name in enumerate(names)}
 
 
 def require_free(ports: Mapping[NodeName, tuple[int, int]]) -> None:
-    """`PortInUse` when one of them is taken; asked before anything is started."""
+    """Raise `PortInUse` if a port is taken; called before anything is started."""
     for name, pair in ports.items():
         for port in pair:
             with socket.socket() as looking:
-                # As the nodes do it: what another process has just left is free.
+                # As the nodes do, take a port that another process has just released as free.
                 looking.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
                     looking.bind((LOOPBACK, port))
@@ -52,9 +52,9 @@ def require_free(ports: Mapping[NodeName, tuple[int, int]]) -> None:
 
 
 async def serve(home: Path, first_port: int, tell: Callable[[Addresses], None]) -> None:
-    """Until cancelled; then the nodes are stopped as an operator stops them.
+    """Run until cancelled; then stop the nodes as an operator stops them.
 
-    `PortInUse` and `CannotStartProcess` with a reason.
+    Raises `PortInUse` and `CannotStartProcess` with a reason.
     """
     ports = ports_from(first_port)
     require_free(ports)
@@ -69,7 +69,7 @@ async def serve(home: Path, first_port: int, tell: Callable[[Addresses], None]) 
 
 
 async def connected(network: LocalNetwork) -> None:
-    """Until each node is connected to the others: a contract that is deployed then is known to all of them."""
+    """Wait until each node is connected to the others, so that all of them learn of a contract deployed afterwards."""
     async with asyncio.timeout(CONNECTED_TIMEOUT_S):
         for node in network.nodes.values():
             while not await _has_peers(node.client, len(network.nodes) - 1):

@@ -31,7 +31,7 @@ STAGES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something worth telling, and when, in seconds since the beginning."""
+    """An event for the view, with its time in seconds since the start."""
 
     at_s: float
     text: str
@@ -63,7 +63,7 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class CommandTold:
-    """A command with the number of its submissions, and the one place that all of them learned."""
+    """A command with the number of its submissions, and the completion that all of them received."""
 
     change: str
     payer: Party
@@ -74,7 +74,7 @@ class CommandTold:
 
 @dataclass(frozen=True, slots=True)
 class BurstTold:
-    """Transfers of one contract that were asked for at once: how many, in how many rounds, and what each cost."""
+    """Transfers of one contract that were submitted at once: their number, their rounds, and the gas of each."""
 
     transfers: int
     rounds: int
@@ -83,21 +83,21 @@ class BurstTold:
 
 @dataclass(slots=True)
 class Figures:
-    """Of one contract: how many of its transfers were confirmed of late, and what they cost."""
+    """The figures of one contract: recently confirmed transfers, and their gas."""
 
     seen: deque[tuple[float, int]] = field(default_factory=deque)
     gas_per_transaction: float | None = None
     burst: BurstTold | None = None
 
     def count(self, confirmed: int) -> None:
-        """So many up to now."""
+        """Add the total up to now."""
         self.seen.append((time.monotonic(), confirmed))
         while self.seen[-1][0] - self.seen[0][0] > RATE_OVER_S:
             self.seen.popleft()
 
     @property
     def confirmed_per_s(self) -> float:
-        """Over the last few seconds."""
+        """The rate over the last few seconds."""
         (first_s, first), (last_s, last) = (self.seen[0], self.seen[-1]) if self.seen else ((0.0, 0), (0.0, 0))
         return (last - first) / (last_s - first_s) if last_s > first_s else 0.0
 
@@ -119,11 +119,11 @@ class Show:
     sent: Counter[NodeName] = field(default_factory=Counter)
     confirmed: Counter[NodeName] = field(default_factory=Counter)
     figures: dict[Asset, Figures] = field(default_factory=lambda: {asset: Figures() for asset in Asset})
-    # Up to here transfers were asked for one by one: the block before the burst, once that is known.
+    # The block before the burst, once it is known: up to it, transfers were submitted one by one.
     last_lone_height: int | None = None
     attempts: dict[NodeName, Attempts] = field(default_factory=dict)
     epochs: int = 0
-    # How many of these each node began, by the chain: a node's own count starts again with its process.
+    # How many epochs each node began, by the chain: a node's own count restarts with its process.
     epochs_by_node: dict[NodeName, int] = field(default_factory=dict)
     coordinators: list[NodeName] = field(default_factory=list)
     take_overs: list[TakeOver] = field(default_factory=list)
@@ -132,17 +132,17 @@ class Show:
 
     @property
     def now_s(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return time.monotonic() - self.began_s
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The problems; a demonstration without an end is one."""
+        """The problems; an unfinished demonstration is one."""
         return self.audited.problems if self.audited is not None else (UNENDED,)
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
-        """How long a part of it takes."""
+        """Record the duration of a phase."""
         began_s = time.monotonic()
         try:
             yield
@@ -150,7 +150,7 @@ class Show:
             self.phases_s[phase] = round(time.monotonic() - began_s, 2)
 
     def count(self, workload: Workload) -> None:
-        """The requests and confirmations up to now."""
+        """Update the totals of requests and confirmations."""
         promises = workload.promises
         self.sent = Counter(promise.node for promise in promises.values())
         ended = [promises[intent] for intent, receipt in workload.receipts.items() if receipt.success]
@@ -162,7 +162,7 @@ class Show:
             self.figures[asset].count(sum(promise.request.contract == contract for promise in ended))
 
     def coordinator_of(self, asset: Asset) -> NodeName | None:
-        """The one node that reports itself as coordinator; nothing while none does, or two do."""
+        """The one node that reports itself as coordinator; None if no node does, or two do."""
         active = [
             name
             for (about, name), status in self.statuses.items()
@@ -185,7 +185,7 @@ class Show:
         self.tell(happening)
 
     def summary(self) -> dict[str, object]:
-        """For programs."""
+        """The result as JSON values."""
         audited, programme, command = self.audited, self.programme, self.command
         return {
             "intents": sum(self.sent.values()),

@@ -1,4 +1,4 @@
-"""Shows a performance to a person: in colour and at a pace on a terminal, as plain text anywhere else."""
+"""Shows a performance: in colour and at a pace on a terminal, as plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ DIAGRAM_ROW_S: Final = 0.05
 
 @dataclass(slots=True)
 class Pace:
-    """How long to wait where: a reader's pace, or simulated time at a speed, of which 0 does not wait at all."""
+    """The pace of the output: a reader's, or simulated time at a speed; 0 does not wait at all."""
 
     sleep: Callable[[float], None]
     speed: float | None = None
     shown_ms: int = 0
 
     def wait_for_reader(self, seconds: float) -> None:
-        """Time to read; simulated time does not know of readers."""
+        """Wait for a reader; simulated time does not."""
         if self.speed is None:
             self.sleep(seconds)
 
     def wait_until(self, at_ms: int) -> None:
-        """Until something happens."""
+        """Wait until the simulated time of the next line."""
         passed_ms, self.shown_ms = at_ms - self.shown_ms, at_ms
         if self.speed is None:
             self.sleep(ROW_S)
@@ -48,7 +48,7 @@ class Pace:
 
 
 class Stage:
-    """Where a performance is shown."""
+    """Shows a performance on a console."""
 
     def __init__(self, console: Console, pace: Pace, performance: Performance, has_steps: bool = False) -> None:
         self.console = console
@@ -64,7 +64,7 @@ class Stage:
         self.who_width = min(widest, WHO_WIDTH_MAX)
 
     def show(self, next_steps: Sequence[tuple[str, str]]) -> None:
-        """From the headline to what to try next."""
+        """Show everything, from the headline to the next steps."""
         self._show_headline()
         self._show_ranking()
         for scene, played in self.performance.scenes:
@@ -125,7 +125,7 @@ class Stage:
                     self._show_row(row)
 
     def _show_row(self, row: Row) -> None:
-        """Mark, time, actor, event; a long text continues below."""
+        """Show mark, time, actor and event; a long text continues below."""
         mark, style = _manner(row)
         line = Text().append(f"{mark} ", style)
         line.append(f"{row.at_ms / 1000:7.3f}  ", "dim").append(self._who(row)).append("  ")
@@ -216,7 +216,7 @@ class Stage:
 
 
 def print_pairs(console: Console, pairs: Sequence[tuple[str, str]]) -> None:
-    """Two columns; a text that is too long for the first has a line of its own."""
+    """Print two columns; a text that is too long for the first has a line of its own."""
     first = min(max((len(left) for left, _ in pairs), default=0), console.width // 2)
     for left, right in pairs:
         line = Text(INDENT).append(left, "bold cyan").append(" " * (first - len(left)))
@@ -229,12 +229,12 @@ def print_pairs(console: Console, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def checked_invariants() -> list[str]:
-    """The names of the invariants that hold at every moment of a run, as their checkers give them."""
+    """The names of the safety invariants, from their checkers."""
     return list(dict.fromkeys(invariant.name for invariant in SAFETY))
 
 
 def _manner(row: Row) -> tuple[str, str]:
-    """How a row is marked and coloured: a coordinator's state stands out, an intent's steps stand back."""
+    """The mark and style of a row: a coordinator's state stands out, an intent's steps are dimmed."""
     if row.text.startswith("coordinator: "):
         return "◆", "bold reverse" if row.text.endswith("→ Active") else "bold"
     if row.is_lost:

@@ -1,11 +1,11 @@
-"""Sets the stage: the contracts and balances of the nodes before the first request.
+"""Sets up the contracts and balances of the nodes before the first request.
 
-    before the nodes begin    an `Epochs` contract whose members are the nodes, and a trigger at each that advances it
+    before the nodes start    an `Epochs` contract whose members are the nodes, and a trigger at each that advances it
     once they are connected   a privacy group of one member at each node, most of whom endorse; an ERC-20 in it
                               a notary token, whose notary is at a node that does not coordinate the group
 
 Everything is deployed as an application does it: through the nodes' JSON-RPC. It is ready when every member's own node
-says that the member has what it was given.
+reports the member's initial balance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rota.model.types import ContractAddress, NodeName, Party
 
 EPOCHS: Final = "advance-epochs"
 EPOCH_S: Final = 3
-# Each node waits a random part of a second and a half, so that several are sometimes at it at a time.
+# Each node waits a random part of a second and a half, so that several sometimes attempt a task together.
 AUTOMATION: Final = {
     "automation.expected_task_duration_ms": 500,
     "automation.polling_interval_ms": 1_000,
@@ -34,7 +34,7 @@ AUTOMATION: Final = {
 }
 PRIVATE_TOKEN: Final = "PrivateToken"
 LANDLORD: Final = "landlord"
-# A node that is killed during a payment learns of its change a moment after it is back, and can pay meanwhile.
+# A node that is killed during a payment learns of its change a moment after its restart; it can pay from other coins.
 COINS_EACH: Final = 4
 LOOK_S: Final = 0.05
 SEEN_TIMEOUT_S: Final = 60.0
@@ -42,7 +42,7 @@ SEEN_TIMEOUT_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What there is. `addresses` are those by which private contracts know parties."""
+    """The deployed contracts and their parties. `addresses` are the parties' addresses in private contracts."""
 
     group_id: str
     contracts: dict[Asset, ContractAddress]
@@ -54,21 +54,21 @@ class Staged:
 
     @property
     def notary_node(self) -> NodeName:
-        """Where the notary is."""
+        """The node of the notary."""
         return NodeName(self.notary.partition("@")[2])
 
     def token_at(self, client: Client) -> Token:
-        """The token, as a node's users see it."""
+        """The token, through a node's client."""
         return client.tokens.at(self.contracts[Asset.TOKEN])
 
     async def erc20_at(self, client: Client) -> GroupContract:
-        """The ERC-20, as a member sees it at its node."""
+        """The ERC-20, through a member's node."""
         group = await client.groups.get(self.group_id)
         assert group is not None, "every member's node has the group"
         return group.contract(self.erc20, abi())
 
     def request(self, transfer: Transfer) -> Request:
-        """A transfer as its payer asks for it."""
+        """The request for a transfer, by its payer."""
         contract, number = self.contracts[transfer.asset], transfer.number
         if transfer.asset is Asset.TOKEN:
             arguments: dict[str, object] = {"to": transfer.payee, "amount": transfer.amount, "data": "0x"}
@@ -82,12 +82,12 @@ class Staged:
 
 
 def abi() -> tuple[dict[str, Any], ...]:
-    """Of the ERC-20."""
+    """The ABI of the ERC-20."""
     return load_artifact(PRIVATE_TOKEN).abi
 
 
 async def deploy_epochs(network: LocalNetwork) -> ContractAddress:
-    """The contract that any node may advance; its members are the accounts that the nodes act with."""
+    """Deploy the contract that any node may advance; its members are the accounts that the nodes act with."""
     registrars = [node.keys.registrar for node in network.nodes.values()]
     proposals = (await network.deployer.transact(None, creation_code("Proposals", registrars))).contract
     epochs = (await network.deployer.transact(None, creation_code("Epochs", proposals, EPOCH_S))).contract
@@ -141,7 +141,7 @@ async def _deploy_erc20(group: Group, issuer: Party) -> GroupContract:
 
 
 async def _node_beside_the_coordinator(clients: dict[NodeName, Client], contract: ContractAddress) -> NodeName:
-    """A node that does not coordinate the group: when the coordinator is killed, the token's notary is still there."""
+    """A node that does not coordinate the group, so that killing the coordinator does not stop the token's notary."""
     first = next(iter(clients.values()))
     status = await first.status(contract)
     coordinator = status.active_coordinator or status.ranking[0] if status is not None else None
@@ -171,7 +171,7 @@ async def _give(clients: dict[NodeName, Client], staged: Staged, programme: Prog
 async def balances_at(
     client: Client, staged: Staged, member: Party, parties: tuple[Party, ...]
 ) -> dict[Asset, dict[Party, int]]:
-    """What these parties have, as far as the node of this member knows."""
+    """The balances of these parties, as far as the node of this member knows them."""
     token, erc20 = staged.token_at(client), await staged.erc20_at(client)
     coins, private = {}, {}
     for party in parties:

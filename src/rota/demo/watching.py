@@ -1,4 +1,4 @@
-"""Keeps the show up to date: every node is asked how it stands, and the chain what it has and what that cost."""
+"""Keeps the show up to date: polls every node's status, and the chain's logs and gas."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from rota.model.types import ContractAddress, NodeName
 from rota.ports import Unavailable
 
 LOOK_S: Final = 0.2
-# What takes more asking and changes less often.
+# The interval of more expensive queries, whose results change less often.
 CHAIN_LOOK_S: Final = 1.0
 
 
 async def watch(
     show: Show, network: LocalNetwork, staged: Staged, workload: Workload, from_height: int, refresh: Callable[[], None]
 ) -> None:
-    """Until cancelled."""
+    """Poll until cancelled."""
     book = ChainBook(network.ledger, network.chain_id, tuple(staged.contracts.values()), from_height)
     looked_s = 0.0
     while True:
@@ -50,7 +50,7 @@ async def watch(
 
 
 async def _look_at_chain(show: Show, book: ChainBook, staged: Staged) -> None:
-    # It is only looked at: a chain that does not answer for a moment ends nothing.
+    # Only for display: a chain that does not answer for a moment is no error.
     with suppress(Unavailable, RpcRefused):
         await book.read_on(show.last_lone_height)
         await book.read_gas()

@@ -1,1 +1,1 @@
-"""Networks from outside: contracts brought to them, and a whole one started on this machine."""
+"""Networks from outside: creating contracts on their nodes, and starting a whole network on this machine."""

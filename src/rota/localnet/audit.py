@@ -1,4 +1,4 @@
-"""Whether a network has kept its promises: receipts held against the chain's own logs, and all nodes at its head."""
+"""Audits a network: receipts compared with the chain's own logs, and all nodes at the chain's head."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def promise_problems(
     committed: Counter[IntentId],
     others: Collection[IntentId] = (),
 ) -> list[str]:
-    """Every promised intent is on the chain once, as in its receipt, and nothing else is but these others."""
+    """Every accepted intent is on the chain once, as in its receipt, and no other intent is but those in `others`."""
     strangers = [intent for intent in committed if intent not in promises and intent not in others]
     problems = [f"{intent_text(intent)} is on the chain, and nobody asked for it" for intent in strangers]
     for intent, promise in promises.items():

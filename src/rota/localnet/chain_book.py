@@ -1,7 +1,7 @@
-"""What a chain has of some contracts, by its own logs: which intents were committed, how often, and in which rounds.
+"""The transactions of some contracts by a chain's own logs: intents committed, how often, and in which rounds.
 
-It is read on from where it stood, so that it may be asked every second. After a chain has removed blocks, the
-book is out of date: begin a new one.
+Reading continues where it stopped, so that it may be called every second. After the chain has removed blocks, the
+book is out of date: create a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ATTEMPTS_MAX: Final = 5
 
 @dataclass(slots=True)
 class ChainBook:
-    """`next_height` is the first block that is not in it. `committed` counts how often each intent took effect.
+    """`next_height` is the first block that is not read yet. `committed` counts how often each intent took effect.
 
     `transactions` is how many intents each base-ledger transaction committed, by its hash and its contract; one that
     came too late has committed none, and has cost gas all the same.
@@ -43,22 +43,22 @@ class ChainBook:
 
     @property
     def height(self) -> int:
-        """The last block that is in it."""
+        """The last block that was read."""
         return self.next_height - 1
 
     @property
     def rounds(self) -> int:
-        """How many base-ledger transactions carried rounds."""
+        """The number of base-ledger transactions that carried rounds."""
         return len({found for found, _ in self.transactions})
 
     def gas_per_transaction(self, contracts: Collection[ContractAddress]) -> float | None:
-        """The gas of all rounds of these contracts, divided by what they committed; nothing before there is one."""
+        """The gas of all rounds of these contracts per committed intent; None before the first one."""
         counted = {key: count for key, count in self.transactions.items() if key[0] in self.gas and key[1] in contracts}
         committed = sum(counted.values())
         return sum(self.gas[found] for found, _ in counted) / committed if committed else None
 
     async def read_on(self, to_height: int | None = None) -> None:
-        """All blocks that have come since, up to this height if one is given."""
+        """Read all new blocks, up to this height if one is given."""
         head = read_quantity(await self.ledger.call("eth_blockNumber", attempts_max=ATTEMPTS_MAX))
         end = head if to_height is None else min(head, to_height)
         while self.next_height <= end:
@@ -67,7 +67,7 @@ class ChainBook:
             self.next_height = last + 1
 
     async def read_gas(self) -> None:
-        """What the rounds have used that are in the book; a receipt that is not there yet is read the next time."""
+        """Read the gas of the rounds in the book; a receipt that does not exist yet is read the next time."""
         unknown = list(dict.fromkeys(found for found, _ in self.transactions if found not in self.gas))
         for at in range(0, len(unknown), RECEIPTS_TOGETHER_MAX):
             await asyncio.gather(*map(self._read_gas_of, unknown[at : at + RECEIPTS_TOGETHER_MAX]))

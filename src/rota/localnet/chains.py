@@ -1,8 +1,8 @@
 """A chain in a process of its own, the embedded one or Anvil; or one that runs already.
 
-Both mine at once and know the development accounts. They ask nothing for gas, so that a new account can send
-transactions. The embedded chain lives in memory: killed, it is gone, and can only be hung. Anvil writes its blocks to a
-file when it is asked to stop, and comes back with them at the same port.
+Both mine at once and know the development accounts. Gas is free, so that a new account can send transactions. The
+embedded chain is in memory: killed, it is lost, so it can only be hung. Anvil writes its blocks to a file when it is
+asked to stop, and restarts with them at the same port.
 
 Anvil is `ROTA_ANVIL`, the `anvil` that the shell finds, or in a checkout the one that `tools/install-test-tools`
 installed.
@@ -27,15 +27,15 @@ from rota.localnet.children import ROTA, CannotStartProcess, Child, Children
 CHAIN_ID: Final = 31_337
 STOP_TIMEOUT_S: Final = 20.0
 NO_ANVIL: Final = "install it, set ROTA_ANVIL, or run tools/install-test-tools in a checkout"
-# Anvil would keep the state behind every block in memory, or else on disk under the user's home.
-# Gas is free on it, too.
+# By default Anvil keeps the state behind every block in memory, or on disk under the user's home. Gas is free on it,
+# too.
 ANVIL_OPTIONS: Final = ("--prune-history", "1000", "--block-base-fee-per-gas", "0", "--disable-min-priority-fee")
 
 _INSTALLED: Final = Path(__file__).parents[3] / "tools" / "anvil" / "node_modules"
 
 
 class ChainKind(Enum):
-    """Which programme is the chain."""
+    """The program that runs the chain."""
 
     EMBEDDED = "embedded"
     ANVIL = "anvil"
@@ -51,7 +51,7 @@ class RunningChain:
 
 
 def find_anvil() -> str | None:
-    """The Anvil of this machine, if there is one."""
+    """The path of Anvil on this machine, or None."""
     named = os.environ.get("ROTA_ANVIL") or shutil.which("anvil")
     if named:
         return named
@@ -74,12 +74,12 @@ class ChainProcess:
 
     @property
     def child(self) -> Child:
-        """Its process."""
+        """The chain's process."""
         assert self._child is not None, "the chain was started"
         return self._child
 
     async def start(self) -> None:
-        """Begin, or come back. `CannotStartProcess` when that is not possible."""
+        """Start or restart the chain. `CannotStartProcess` when that is not possible."""
         self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
         command = self._embedded() if self.kind is ChainKind.EMBEDDED else self._anvil()
         self._child = await self._children.start(
@@ -98,16 +98,16 @@ class ChainProcess:
         self.port = int(told[1])
 
     async def stop(self) -> None:
-        """In good order: Anvil keeps its blocks."""
+        """Stop the chain cleanly: Anvil writes its blocks."""
         self.child.signal(signal.SIGINT)
         await self.child.stop(STOP_TIMEOUT_S)
 
     def hang(self) -> None:
-        """It does not answer until it is woken."""
+        """Suspend the process; it does not answer until it is woken."""
         self.child.signal(signal.SIGSTOP)
 
     def wake(self) -> None:
-        """It goes on where it was."""
+        """Resume the process."""
         self.child.signal(signal.SIGCONT)
 
     def _embedded(self) -> tuple[str, ...]:

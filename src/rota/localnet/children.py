@@ -1,8 +1,8 @@
-"""Processes of a network on this machine: started, watched, and gone when we are.
+"""Processes of a network on this machine: started, watched, and ended with this process.
 
-Each runs in a session of its own, so that a Ctrl-C at the terminal reaches us alone and the order of stopping is ours.
-A guardian (see there) kills them if we end without stopping them. What a process prints goes to a file beside its
-data, its first line of standard output to its parent.
+Each runs in a session of its own, so that a Ctrl-C at the terminal reaches only this process, which determines the
+order of stopping. A guardian (`guardian.py`) kills them if this process ends without stopping them. Their standard
+error goes to a log file beside their data, the first line of their standard output to this process.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id, which is its group's too."""
+        """The process id, which is also its group's."""
         return self.process.pid
 
     @property
     def is_running(self) -> bool:
-        """It has not ended; one that hangs runs."""
+        """Whether it has not ended; a hung process counts as running."""
         return self.process.returncode is None
 
     async def line_with(self, text: str) -> str:
-        """The first line with this in it. `CannotStartProcess` when it ends or the time is up before that."""
+        """The first line that contains the text. `CannotStartProcess` when the process ends or the time is up first."""
         output = self.process.stdout
         assert output is not None, "its standard output is a pipe"
         with suppress(TimeoutError):
@@ -78,17 +78,17 @@ class Child:
         return ""
 
     def signal(self, number: signal.Signals) -> None:
-        """To the process; nothing happens when it has ended."""
+        """Send a signal; does nothing when the process has ended."""
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
 
     async def kill(self) -> None:
-        """At once, as `kill -9` does, and wait until it is gone."""
+        """Kill it at once, as `kill -9` does, and wait until it has ended."""
         self.signal(signal.SIGKILL)
         await self.ended()
 
     async def stop(self, timeout_s: float) -> int:
-        """Ask it to end, and see to it after so long; its exit code."""
+        """Ask it to end, and kill it after the timeout; returns its exit code."""
         self.signal(signal.SIGTERM)
         self.signal(signal.SIGCONT)
         with suppress(TimeoutError):
@@ -99,7 +99,7 @@ class Child:
         return await self.ended()
 
     async def ended(self) -> int:
-        """Wait for its end; its exit code."""
+        """Wait for its end; returns its exit code."""
         code = await self.process.wait()
         self._children.forget(self)
         if self._draining is not None:
@@ -145,7 +145,7 @@ class Children:
         environment: Mapping[str, str] | None = None,
         prefix: Sequence[str] = (),
     ) -> Child:
-        """Begin a process; `prefix` is a command that runs it elsewhere, such as in a network namespace."""
+        """Start a process; `prefix` is a command that runs it elsewhere, such as in a network namespace."""
         with log.open("ab") as file:
             try:
                 process = await asyncio.create_subprocess_exec(
@@ -165,13 +165,13 @@ class Children:
         return child
 
     def forget(self, child: Child) -> None:
-        """It has ended: another process may get its id soon."""
+        """Remove an ended process, whose id another process may get soon."""
         if self._running.pop(child.pid, None) is not None:
             self._tell_guardian(f"- {child.pid}")
 
     @property
     def running(self) -> tuple[Child, ...]:
-        """Those that have not been seen to end."""
+        """The processes that are not known to have ended."""
         return tuple(self._running.values())
 
     def _tell_guardian(self, line: str) -> None:
@@ -184,6 +184,6 @@ class Children:
 
 
 async def _read_away(output: asyncio.StreamReader) -> None:
-    """Without a reader, a process would hang once the pipe is full."""
+    """Discard the rest of the output: without a reader, a process would block once the pipe is full."""
     while await output.read(READ_BYTES):
         pass

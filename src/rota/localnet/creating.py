@@ -1,10 +1,10 @@
-"""Bringing a new contract to the nodes that are to have it.
+"""Deploys a new contract and gives it to the nodes that take part in it.
 
-    genesis, by the domain -> each endorser's address, asked of its node -> one transaction to the factory
-    -> each node takes the contract in, which holds genesis and chain against each other
+    genesis, by the domain -> each endorser's address, from its node -> one transaction to the factory
+    -> each node takes the contract in, after comparing genesis and chain
 
-Everything up to the transaction can be done again without a trace. After it the contract is there for good; a node
-that cannot be reached then is named in the result, and takes the contract in later.
+Everything up to the transaction can be repeated without a trace. After it the contract exists permanently; a node that
+is unreachable then is named in the result, and takes the contract in later.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NODES_MAX: Final = 256
 
 
 class NodesMissing(Exception):
-    """Nodes that have a part in the contract are not among those that were named."""
+    """Nodes that the genesis names are not among those given."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedContract:
-    """A contract that is on the chain, with what its members need to take it in.
+    """A contract that is on the chain, with the data that its members need to take it in.
 
     `untaken` has the reason of each node that did not take it in.
     """
@@ -48,7 +48,7 @@ class CreatedContract:
 
 
 async def named(clients: tuple[Client, ...]) -> dict[NodeName, Client]:
-    """The nodes by their own names. A `ClientError` when one does not answer."""
+    """The nodes by their own names. `ClientError` when one does not answer."""
     assert len(clients) <= NODES_MAX, f"at most {NODES_MAX} nodes"
     names = await asyncio.gather(*(client.name() for client in clients))
     return dict(zip(names, clients, strict=True))
@@ -78,8 +78,7 @@ async def create_contract(
 ) -> CreatedContract:
     """Deploy a contract through the factory, and have all these nodes take it in.
 
-    `NodesMissing` and `ClientError` before anything has happened; `TransactionRejected` when the chain does not take
-    it.
+    `NodesMissing` and `ClientError` before anything is deployed; `TransactionRejected` when the chain rejects it.
     """
     concerned = dict.fromkeys((*genesis.endorsers, *genesis.committee, *map(node_of, genesis.members)))
     if absent := [node for node in concerned if node not in nodes]:
@@ -98,7 +97,7 @@ def _call_of(
     signers: tuple[ContractAddress, ...],
     factory: ContractAddress,
 ) -> bytes:
-    """What the factory is asked to deploy. Ledgers with verifiers are deployed by nodes, which place these first."""
+    """The call that deploys the contract. `Rejected` for a ledger with verifiers, which only nodes deploy."""
     if not genesis.ledger:
         return deploy_endorsed(deployment, genesis_hash(encoded), signers, genesis.threshold)
     domain = host.load_domains()[genesis.domain]
@@ -113,7 +112,7 @@ def _call_of(
 async def hand_out(
     genesis: Genesis, encoded: bytes, deployment: IntentId, nodes: Mapping[NodeName, Client]
 ) -> CreatedContract:
-    """Have these nodes take in a contract that is on the chain. A `ClientError` when none of them does."""
+    """Have these nodes take in a contract that is on the chain. `ClientError` when none of them does."""
     answers = await asyncio.gather(
         *(client.add_contract(encoded, deployment) for client in nodes.values()), return_exceptions=True
     )

@@ -1,11 +1,11 @@
-"""Ends what a process leaves behind, however that process ends.
+"""Kills the processes that a process leaves behind, however that process ends.
 
-It is started beside the processes that it guards and reads each from its standard input: `+ PID` when one begins,
-`- PID` when one has ended. When the input ends, its parent is gone, be it by its own will or by `kill -9`:
-then every process that is still there is killed, with its group, and the guardian ends too. It must outlive a Ctrl-C
-at the terminal, so it is in a group of its own.
+It is started beside the processes that it guards and reads their ids from its standard input: `+ PID` when one starts,
+`- PID` when one has ended. When the input ends, its parent has ended, by itself or by `kill -9`: then it kills every
+process that is left, with its group, and ends too. It must survive a Ctrl-C at the terminal, so it is in a group of its
+own.
 
-This file is run by itself and imports nothing of Rota, so that it is there within milliseconds.
+This file is run by itself and imports nothing of Rota, so that it starts within milliseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 
 
 def guard() -> None:
-    """Until the input ends."""
+    """Read ids until the input ends; then kill the processes that are left."""
     guarded: dict[int, None] = {}
     for line in sys.stdin:
         sign, _, number = line.strip().partition(" ")

@@ -6,8 +6,8 @@
         await network.nodes[name].client.send(...)
 
 Every process is the one that an operator runs: `rota ledger` or Anvil, and `rota node` on a folder as `rota init` makes
-it. Ports are the kernel's choice; those at which a node listens are held for it while the network lasts, so that it
-comes back at the same place. With `is_apart` each node has a host of its own (`namespaces`). The chain may also be one
+it. The kernel chooses the ports; those on which nodes listen are held while the network exists, so that a restarted
+node has the same address. With `is_apart` each node has a host of its own (`namespaces`). The chain may also be one
 that runs already. In any case, no process outlives this one (`children`).
 """
 
@@ -62,7 +62,7 @@ CHAIN_ATTEMPTS_MAX: Final = 5
 DEPLOYER: Final = "deployer"
 LOOK_S: Final = 0.02
 STOP_TIMEOUT_S: Final = 30.0
-# These keys guard nothing but a network that is gone with its folder.
+# These keys only guard a network that is deleted with its folder.
 CHEAP: Final = ScryptCost(n=2**4, r=8, p=1)
 
 Setting = str | int | bool
@@ -74,12 +74,12 @@ def _sqlite(_: NodeName) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a network is made of. `settings` are further keys of every node's configuration, by their paths.
+    """The parts of a network. `settings` are further keys of every node's configuration, by their paths.
 
     `store_of` returns the URL of a node's store. `is_apart` gives every node and the chain a host of its own.
-    `rpc_ports` are those of JSON-RPC and of WebSockets, of the nodes whose ports are not the kernel's choice.
-    `tables` is asked, once all nodes have their keys, for further text of every node's configuration. The nodes in
-    `standbys` have a second folder, for a process that stands by.
+    `rpc_ports` are the ports of JSON-RPC and of WebSockets, for nodes whose ports the kernel does not choose. `tables`
+    is called once all nodes have their keys, and returns further text of every node's configuration. The nodes in
+    `standbys` have a second folder, for a standby process.
     """
 
     home: Path
@@ -99,14 +99,14 @@ class Plan:
 
 
 async def addresses_of(child: Child) -> dict[str, object]:
-    """What a node prints when it listens."""
+    """The addresses that a node prints when it listens."""
     told = json.loads(await child.line_with('"rpc"'))
     assert isinstance(told, dict), "a node prints its addresses"
     return told
 
 
 class LocalNode:
-    """One node: its folder, its process while it runs, and the way to ask it."""
+    """One node: its folder, its process while it runs, and its client."""
 
     def __init__(self, name: NodeName, folder: Path, keys: NodeKeys, peer_port: int, network: LocalNetwork) -> None:
         self.name: Final = name
@@ -122,7 +122,7 @@ class LocalNode:
 
     @property
     def is_running(self) -> bool:
-        """Its process is there, though it may hang."""
+        """Whether its process exists; it may hang."""
         return self._child is not None and self._child.is_running
 
     @property
@@ -139,22 +139,22 @@ class LocalNode:
 
     @property
     def log(self) -> Path:
-        """What it has logged in all its lives."""
+        """The log of all its runs."""
         return self.folder / "log"
 
     async def start(self) -> None:
-        """Start it, and wait until it listens. `CannotStartProcess` with the end of its log when it does not."""
+        """Start it, and wait until it listens. `CannotStartProcess` with the end of its log if it does not."""
         assert not self.is_running, f"{self.name} runs already"
         self._child, told = await self._network.launch(self)
         await self._take_addresses(told)
 
     async def stand_by(self) -> None:
-        """Start its process and no more."""
+        """Start its process without waiting for it."""
         assert not self.is_running, f"{self.name} runs already"
         self._child = await self._network.begin(self)
 
     async def until_active(self) -> None:
-        """Wait until the process that stands by has taken over."""
+        """Wait until the standby process has taken over."""
         await self._take_addresses(await addresses_of(self.child))
 
     async def _take_addresses(self, told: Mapping[str, object]) -> None:
@@ -164,7 +164,7 @@ class LocalNode:
         self.starts += 1
 
     async def until_ready(self) -> None:
-        """Until it is ready. `CannotStartProcess` when it ends, or is not ready for too long."""
+        """Wait until it is ready. `CannotStartProcess` when it ends, or is not ready in time."""
         missing: tuple[str, ...] = ()
         for _ in range(int(START_TIMEOUT_S / LOOK_S)):
             if not self.is_running:
@@ -191,11 +191,11 @@ class LocalNode:
         self.child.signal(signal.SIGCONT)
 
     async def stop(self) -> int:
-        """As an operator does; its exit code."""
+        """Stop it as an operator does; returns its exit code."""
         return await self.child.stop(STOP_TIMEOUT_S)
 
     async def close(self) -> None:
-        """Let go of what we hold of it."""
+        """Close its client."""
         await self._forget_client()
 
     async def _forget_client(self) -> None:
@@ -209,7 +209,7 @@ CLIENT_LIMITS: Final = ClientLimits(timeout_ms=10_000, attempts_max=2)
 
 
 class LocalNetwork:
-    """One network; `async with` makes its chain and its folders, and ends all of it."""
+    """One network; `async with` creates its chain and its folders, and ends all processes."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan: Final = plan
@@ -224,11 +224,11 @@ class LocalNetwork:
         self._deployer: Account | None = None
         self._contracts: NetworkContracts | None = None
 
-    # Its parts.
+    # Parts.
 
     @property
     def chain(self) -> ChainProcess:
-        """The base ledger, where it is a process of ours."""
+        """The base ledger, if it is a process of this network."""
         assert self._chain is not None, "the network is open, and its chain was started with it"
         return self._chain
 
@@ -240,34 +240,34 @@ class LocalNetwork:
 
     @property
     def ledger(self) -> RpcClient:
-        """The way to ask the chain."""
+        """The client of the chain."""
         assert self._client is not None, "the network is open"
         return self._client
 
     @property
     def factory(self) -> ContractAddress:
-        """Through which contracts are deployed."""
+        """The factory, through which contracts are deployed."""
         return self._deployed.factory
 
     @property
     def registry(self) -> ContractAddress:
-        """Where nodes are registered."""
+        """The registry of nodes."""
         return self._deployed.registry
 
     @property
     def deployer(self) -> Account:
-        """An account that has funds: on a chain of ours a development account."""
+        """An account with funds: a development account on the network's own chain."""
         assert self._deployer is not None, "the network is open"
         return self._deployer
 
     @property
     def from_height(self) -> int:
-        """Below this block there is nothing of this network."""
+        """The block below which there is nothing of this network."""
         return self._deployed.registry_from_height
 
     @property
     def pids(self) -> dict[str, int]:
-        """Which process is who, of those that run."""
+        """The ids of running processes, by name."""
         return {child.name: child.pid for child in self.children.running}
 
     @property
@@ -315,7 +315,7 @@ class LocalNetwork:
             self._write_registry()
 
     async def _start_chain(self, kind: ChainKind) -> str:
-        """A chain of our own; where it answers."""
+        """Start the network's own chain; returns its URL."""
         host = self._host_of(CHAIN_HOST)
         listen = "0.0.0.0" if host is not None else LOOPBACK
         prefix = () if host is None else host.prefix
@@ -324,12 +324,12 @@ class LocalNetwork:
         return await self.reachable(CHAIN_HOST, f"http://{LOOPBACK}:{self._chain.port}")
 
     async def start(self, *names: NodeName) -> None:
-        """Begin lives of these nodes, all at once, and wait until they serve."""
+        """Start these nodes, all at once, and wait until they are ready."""
         await asyncio.gather(*(self.nodes[name].start() for name in names))
         await asyncio.gather(*(self.nodes[name].until_ready() for name in names))
 
     async def stop(self) -> dict[NodeName, int]:
-        """Stop all nodes that run, as an operator does; their exit codes."""
+        """Stop all running nodes, as an operator does; returns their exit codes."""
         running = [node for node in self.nodes.values() if node.is_running]
         codes = await asyncio.gather(*(node.stop() for node in running))
         return {node.name: code for node, code in zip(running, codes, strict=True)}
@@ -337,7 +337,7 @@ class LocalNetwork:
     async def create_contract(
         self, domain: str, constructor: object, sequencing: SequencingChoice = NOTHING_CHOSEN
     ) -> CreatedContract:
-        """A contract that all running nodes take in."""
+        """Create a contract that all running nodes take in."""
         sender = Party(f"{DEPLOYER}@{self.plan.names[0]}")
         genesis = genesis_for(domain, constructor, sender, ContractDefaults(self.chain_id), self.factory, sequencing)
         clients = {name: node.client for name, node in self.nodes.items() if node.is_running}
@@ -346,25 +346,25 @@ class LocalNetwork:
     # Nodes.
 
     async def launch(self, node: LocalNode) -> tuple[Child, dict[str, object]]:
-        """A process of this node, once it listens, and its own description."""
+        """Start a process of this node; returns it and its addresses once it listens."""
         child = await self.begin(node)
         return child, await addresses_of(child)
 
     async def begin(self, node: LocalNode) -> Child:
-        """A process of this node."""
+        """Start a process of this node."""
         host = self._host_of(node.name)
         options = ("--json", "--standby") if node.name in self.standbys else ("--json",)
         command = (*ROTA, "node", str(node.folder), *options)
         return await self.children.start(node.name, command, node.log, prefix=() if host is None else host.prefix)
 
     async def reachable(self, name: str, url: str) -> str:
-        """Where we reach what listens at this loopback address on a host."""
+        """The URL by which this process reaches a loopback URL of a host."""
         if self.hosts is None:
             return url
         return f"http://{LOOPBACK}:{await self.hosts.relay(name, int(url.rpartition(':')[2]))}"
 
     def _add(self, name: NodeName) -> None:
-        """A folder with keys, as `rota init` makes it; its configuration comes later."""
+        """Make a folder with keys, as `rota init` does; its configuration is written later."""
         folder = self.plan.home / name
         make_folder(folder)
         password = Secret(secrets.token_urlsafe(PASSWORD_BYTES))
@@ -381,7 +381,7 @@ class LocalNetwork:
             self._stack.push_async_callback(standby.close)
 
     async def _fund_and_register(self) -> None:
-        """Funds for what the nodes pay, and their entries in the registry; together, as a block may take a while."""
+        """Fund the nodes' accounts, and register the nodes; all at once, as a block may take a while."""
         chain = self.plan.chain
         funds_wei = chain.funds_wei if isinstance(chain, RunningChain) else FUNDS_ETHER * WEI_PER_ETHER
         payees = [address for node in self.nodes.values() for address in (node.keys.submitter, node.keys.registrar)]
@@ -411,7 +411,7 @@ class LocalNetwork:
             "transport.listen": f"{LOOPBACK if host is None else host.address}:{node.peer_port}",
             "transport.endpoint": self.endpoint_of(node),
             "transport.local_endpoints": True,
-            # All nodes of it are one operator's.
+            # One operator runs all nodes.
             "consent.proposals": ConsentMode.OPEN.value,
             "proving.allow_development_keys": True,
             "transport.registry": CHAIN if is_on_chain else str(self.plan.home.absolute() / REGISTRY_NAME),
@@ -422,14 +422,14 @@ class LocalNetwork:
         }
 
     def _ledger_url(self) -> str:
-        """Where nodes find the chain. New blocks are pushed over a WebSocket, and polled over HTTP."""
+        """The chain's URL for nodes. New blocks are pushed over a WebSocket, and polled over HTTP."""
         if isinstance(self.plan.chain, RunningChain):
             return self.plan.chain.url
         host = self._host_of(CHAIN_HOST)
         return f"ws://{LOOPBACK if host is None else host.address}:{self.chain.port}"
 
     def _rpc_ports(self) -> tuple[int, int]:
-        """Of JSON-RPC and of WebSockets; on a host of its own a node has no need of ports that are held."""
+        """The ports of JSON-RPC and of WebSockets; a node on a host of its own needs no held ports."""
         return (0, 0) if self.hosts is not None else (self._held_port(), self._held_port())
 
     def _write_registry(self) -> None:
@@ -441,7 +441,7 @@ class LocalNetwork:
         (self.plan.home / REGISTRY_NAME).write_text("\n".join(lines))
 
     def endpoint_of(self, node: LocalNode) -> str:
-        """Where other nodes reach it."""
+        """The address at which other nodes reach it."""
         host = self._host_of(node.name)
         processes = [each[node.name] for each in (self.nodes, self.standbys) if node.name in each]
         return ",".join(f"{LOOPBACK if host is None else host.address}:{each.peer_port}" for each in processes)
@@ -450,7 +450,7 @@ class LocalNetwork:
         return None if self.hosts is None else self.hosts[name]
 
     def _held_port(self) -> int:
-        """A port that no other process gets while the network lasts."""
+        """A port that no other process gets while the network exists."""
         return self._stack.enter_context(held_port())
 
     def _account(self, signer: Signer, name: str) -> Account:

@@ -1,15 +1,15 @@
-"""Hosts of their own for nodes, as Linux network namespaces that can be cut from one another.
+"""Separate hosts for nodes, as Linux network namespaces that can be cut from one another.
 
-Each host has a loopback device and one card; the cards meet in a switch, which is a bridge in one more namespace. The
-machine's own network has no part in it. A namespace is held by a file descriptor of this process and goes with it, so
-that nothing is left behind however the process ends.
+Each host has a loopback device and one card; the cards are connected by a switch, which is a bridge in one more
+namespace. The machine's own network is not involved. A file descriptor of this process holds each namespace, so that
+nothing is left behind however the process ends.
 
-Each host knows the card addresses of all others beforehand. To cut a way, the sender is given the address
-of a card that does not exist: its packets disappear silently, in that direction alone, as in a broken network.
+Each host knows the card addresses of all others beforehand. To cut a direction, the sender gets the address of a card
+that does not exist: its packets disappear silently, in that direction alone, as in a broken network.
 
-Programmes outside reach a port of a host's loopback through a relay.
+Programs outside reach a port of a host's loopback through a relay.
 
-Linux, root, and the commands `ip` and `nsenter` are needed; `missing` names the missing ones.
+Linux, root, and the commands `ip` and `nsenter` are required; `missing` names the missing ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RELAY_BYTES: Final = 65_536
 LOOPBACK: Final = "127.0.0.1"
 
 _CLONE_NEWNET: Final = 0x4000_0000
-# A range that is set aside for tests of networks (RFC 2544); it is not routed anywhere.
+# A range reserved for tests of networks (RFC 2544); it is not routed anywhere.
 _NETWORK: Final = "198.18.0"
 _NOBODY: Final = "02:00:00:00:ff:ff"
 
@@ -64,17 +64,17 @@ class Host:
 
     @property
     def address(self) -> str:
-        """Where other hosts reach it."""
+        """The IP address at which other hosts reach it."""
         return f"{_NETWORK}.{self.number}"
 
     @property
     def card(self) -> str:
-        """The address of its card."""
+        """The hardware address of its card."""
         return f"02:00:00:00:00:{self.number:02x}"
 
     @property
     def path(self) -> str:
-        """The namespace as a file, for other programmes."""
+        """The namespace as a file, for other programs."""
         return f"/proc/{os.getpid()}/fd/{self.descriptor}"
 
     @property
@@ -84,7 +84,7 @@ class Host:
 
 
 class Namespaces:
-    """Some hosts and the network between them. `close` ends all of it."""
+    """Hosts and the network between them. `close` releases all of them."""
 
     def __init__(self, names: Sequence[str]) -> None:
         assert len(names) <= HOSTS_MAX, f"a network has at most {HOSTS_MAX} hosts"
@@ -108,7 +108,7 @@ class Namespaces:
         return self._hosts[name]
 
     def _plugged(self, host: Host) -> Host:
-        """With its card in the switch."""
+        """Connect a host's card to the switch."""
         plug = f"plug{host.number}"
         peer = ("peer", "name", "eth0", "address", host.card, "netns", host.path)
         _run(self._switch, "link", "add", plug, "type", "veth", *peer)
@@ -121,11 +121,11 @@ class Namespaces:
     # Cutting.
 
     def cut_way(self, sender: str, receiver: str) -> None:
-        """From now on nothing of the sender reaches the receiver; the other way is as it was."""
+        """Drop all packets from the sender to the receiver; the other direction is unchanged."""
         self._direct(self._hosts[sender], self._hosts[receiver], _NOBODY)
 
     def mend_way(self, sender: str, receiver: str) -> None:
-        """Messages arrive again."""
+        """End a cut."""
         self._direct(self._hosts[sender], self._hosts[receiver], self._hosts[receiver].card)
 
     def _direct(self, sender: Host, receiver: Host, card: str) -> None:
@@ -133,10 +133,10 @@ class Namespaces:
             entry = (receiver.address, "lladdr", card, "dev", "eth0", "nud", "permanent")
             _run(sender, "neighbour", "replace", *entry)
 
-    # Reaching.
+    # Relays.
 
     async def relay(self, name: str, port: int) -> int:
-        """A port of this machine's loopback that leads to one of the host's loopback, until all is closed."""
+        """Open a port on this machine's loopback that leads to one of the host's loopback, until `close`."""
         host = self._hosts[name]
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -154,7 +154,7 @@ class Namespaces:
         return found
 
     async def close(self) -> None:
-        """The hosts go when the last process on them has ended."""
+        """Close all relays and descriptors; each host disappears when the last process on it has ended."""
         for server in self._relays:
             server.close()
         for task in tuple(self._relaying):
@@ -201,14 +201,14 @@ def _run(host: Host, *arguments: str) -> None:
 
 
 def _new_namespace() -> int:
-    """A namespace that nothing but the descriptor holds."""
+    """A namespace that only the descriptor holds."""
     with _within(None):
         return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
 @contextmanager
 def _within(descriptor: int | None) -> Iterator[None]:
-    """This thread is in that namespace, or in a new one, until it leaves; a socket stays where it was made."""
+    """Run this thread in that namespace, or in a new one, within the context; its sockets stay there."""
     libc = ctypes.CDLL(None, use_errno=True)
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""Ports that are known before a process listens at them, and that no other process gets meanwhile."""
+"""Ports that are known before a process listens on them, and that no other process gets meanwhile."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rota.localnet.namespaces import LOOPBACK
 
 @contextmanager
 def held_port() -> Iterator[int]:
-    """A port of the kernel's choice, held until the end: bound, but not listened at.
+    """A port that the kernel chooses, held until the end: bound, but not listening.
 
-    Its process may listen at it all the same, again and again, as both let the address be used again. A port that
-    is only looked up and released may belong to another process when it is needed.
+    Its process may listen on it nevertheless, repeatedly, as both allow the address to be reused. A port that is only
+    looked up and released may belong to another process when it is needed.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -51,7 +51,7 @@ Choose = Callable[[int, NodeName], Request]
 
 
 def mint(number: int, _: NodeName) -> Request:
-    """Something that stands on nothing."""
+    """A transaction that depends on nothing."""
     return Request(number, "mint")
 
 
@@ -59,8 +59,8 @@ def mint(number: int, _: NodeName) -> Request:
 class Workload:
     """Sends while it is entered: every `interval_ms` one transaction, the nodes taking turns.
 
-    `absent` are nodes of which nothing is asked for now, `resting` those that are asked for nothing new. `choose` says
-    what is asked.
+    `absent` are nodes that get no requests now, `resting` those that get no new transactions. `choose` returns the next
+    request.
     """
 
     network: LocalNetwork
@@ -99,7 +99,7 @@ class Workload:
 
     @property
     def unanswered(self) -> int:
-        """How many are being sent, or sent again."""
+        """The number of transactions that are being sent, or sent again."""
         return len(self._sending)
 
     @property
@@ -116,7 +116,7 @@ class Workload:
             await asyncio.sleep(self.interval_ms / 1_000)
 
     def burst(self, amount: int) -> None:
-        """Ask for so many at once, the nodes taking turns."""
+        """Send this many at once, the nodes taking turns."""
         names = [name for name in self.network.plan.names if name not in self.absent | self.resting]
         for turn in range(amount if names else 0):
             self._begin(names[turn % len(names)])
@@ -127,7 +127,7 @@ class Workload:
         task.add_done_callback(self._sending.discard)
 
     async def _send(self, name: NodeName, request: Request) -> None:
-        """Until it is accepted; the node may come and go meanwhile."""
+        """Send until it is accepted; the node may stop and start meanwhile."""
         asked_s = time.monotonic()
         while True:
             node = self.network.nodes[name]
@@ -153,16 +153,16 @@ class Workload:
             await asyncio.sleep(REPEAT_S)
 
     async def rest(self, name: NodeName) -> None:
-        """Ask a node for nothing new until it is taken from `resting`; all that it promised has ended then."""
+        """Send a node nothing new until it is removed from `resting`; returns when all that it accepted has ended."""
         self.resting.add(name)
         while self._calling[name] or any(promise.node == name for promise in self.open.values()):
             await self.look()
             await asyncio.sleep(LOOK_S)
 
-    # How it ends.
+    # Receipts.
 
     async def look(self, intents: Collection[IntentId] | None = None) -> None:
-        """Ask for the receipts of these, or of all that are open, where their nodes answer."""
+        """Request the receipts of these, or of all open transactions, where their nodes answer."""
         wanted = [intent for intent in (intents if intents is not None else self.open) if intent not in self.receipts]
         for at in range(0, len(wanted), RECEIPTS_TOGETHER):
             await asyncio.gather(*map(self._look_at, wanted[at : at + RECEIPTS_TOGETHER]))

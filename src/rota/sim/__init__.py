@@ -1,1 +1,1 @@
-"""A seeded world: clock, network, disk, ledger. It runs whole networks of the real core."""
+"""A seeded world with clock, network, disks and ledger, which runs whole networks of the real core."""

@@ -1,9 +1,9 @@
-"""Many members on one model ledger: the real automation of each, on one virtual clock, while nodes come and go.
+"""Many members on one model ledger: the real automation of each, on one virtual clock, while nodes start and stop.
 
-Theory of operation. A `Board` is what the ledger knows of tasks: it lets the first one perform a task and refuses
-the others, and it is the judge: what it recorded is compared with what the nodes counted. Nodes see the board late,
-each in its own time. A node's clock may differ from the ledger's, its view of who is a member from the others', and its
-attempts may fail. Everything is drawn from one seed; there is no waiting, so that hours take seconds.
+Theory of operation. A `Board` is the ledger's state of tasks: the first transaction performs a task, later ones are
+rejected. It is also the judge: its history is compared with the counts of the nodes. Each node sees the board with a
+delay of its own. A node's clock may differ from the ledger's, its list of members from the others', and its attempts
+may fail. Everything is drawn from one seed; time is virtual, so that hours take seconds.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from rota.automation.triggers import Task
 from rota.model.frozen import dataclass
 
 TRIGGER: Final = "chores"
-# The virtual world begins here, so that clocks may be behind without being before all time.
+# The start of virtual time, so large that clocks may be behind it.
 BEGIN_MS: Final = 1_000_000_000
 ANSWER_MS: Final = 5
 BLOCK_MS: Final = 1_000
 
 
 class Verdict(Enum):
-    """What the ledger made of one task in one transaction."""
+    """The result of one task in one transaction on the ledger."""
 
     PERFORMED = "performed"
     TOO_LATE = "too late"
@@ -53,7 +53,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line of the ledger's own history; `is_heard` tells whether the sender lived to hear of it."""
+    """One entry of the ledger's history; `is_heard` is whether the sender still ran to receive the result."""
 
     at_ms: int
     task: str
@@ -64,32 +64,32 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """How the world is. `seen_ms` is how long it takes on average until a node sees what the ledger has done."""
+    """The properties of the world. `seen_ms` is the mean delay until a node sees a change of the ledger."""
 
     task_ms: int = 2_000
     seen_ms: int = 300
     is_seen_time_fixed: bool = False
     are_tasks_seen_at_once: bool = False
     settings: TriggerSettings = TriggerSettings()
-    # Whether the ledger tells of tasks; without it they are found by polling alone.
+    # Whether the ledger emits events for tasks; without them nodes find tasks by polling alone.
     has_events: bool = True
 
 
 @dataclass(slots=True)
 class Board:
-    """The ledger: which tasks there are, and who performed each. The first one is let through."""
+    """The ledger: its tasks, and the member that performed each. The first transaction for a task succeeds."""
 
     tasks: dict[str, Task] = field(default_factory=dict)
     done: dict[str, tuple[int, Member]] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
-    # Tasks that the ledger never takes, and members whose actions it never takes.
+    # Tasks that the ledger always rejects, and members whose actions it always rejects.
     impossible: set[str] = field(default_factory=set)
     failing: set[Member] = field(default_factory=set)
 
     def apply(self, at_ms: int, tasks: tuple[Task, ...], member: Member, *, is_heard: bool) -> tuple[str, ...] | None:
-        """A transaction, all of it or nothing: the ids of its tasks, or nothing when it is undone.
+        """Apply a transaction as a whole; returns the ids of its tasks, or None when it is reverted.
 
-        The history tells of each task what stood in its way; one that was dragged down by another was refused.
+        The history has a verdict for each task; one whose transaction is reverted because of another is `REFUSED`.
         """
         bad = {task.id for task in tasks if member in self.failing or task.id in self.impossible}
         late = {task.id for task in tasks if task.id in self.done}
@@ -104,13 +104,13 @@ class Board:
         return tuple(task.id for task in tasks)
 
     def count(self, member: Member, verdict: Verdict) -> int:
-        """How often this happened to this member, and it heard of it."""
+        """How often a member got this verdict and received it."""
         return sum(r.member == member and r.verdict is verdict and r.is_heard for r in self.records)
 
 
 @dataclass(slots=True)
 class MemberNode:
-    """One node: its life, its clock, and what it believes."""
+    """One node: its run, its clock, and its view of members and tasks."""
 
     name: Member
     strategy: Strategy
@@ -124,19 +124,19 @@ class MemberNode:
     tick_at_ms: int | None = None
     is_paused: bool = False
     set_aside: dict[str, str] = field(default_factory=dict)
-    # What earlier lives counted.
+    # The counts of earlier runs.
     past: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     warnings: list[str] = field(default_factory=list)
     runs: list[ReportRun] = field(default_factory=list)
 
     def counted(self, outcome: Outcome) -> int:
-        """By all its lives."""
+        """The count of an outcome over all runs."""
         duties = self.core.duties.values() if self.core is not None else ()
         return self.past[outcome] + sum(duty.tally.outcomes[outcome] for duty in duties)
 
 
 class AutomationWorld:
-    """Members that run one trigger. What its tasks are is the board's to say; a subclass may ask somebody else."""
+    """Members that run one trigger. The board defines its tasks; a subclass may define them otherwise."""
 
     trigger_name = TRIGGER
 
@@ -154,10 +154,10 @@ class AutomationWorld:
         self._heap: Final[list[tuple[int, int, Callable[[], None]]]] = []
         self._number = 0
 
-    # Lives.
+    # Runs.
 
     def start(self, *names: Member) -> None:
-        """Begin their lives, at moments that differ a little."""
+        """Start nodes, all by default, at slightly different times."""
         for name in names or tuple(self.nodes):
             self.after(self.random.randrange(200), partial(self._begin, self.nodes[name]))
 
@@ -171,7 +171,7 @@ class AutomationWorld:
         self.tell(node, MembersSeen(self.trigger_name, node.members, node.ranked))
 
     def setup_of(self, node: MemberNode, settings: TriggerSettings) -> DutySetup:
-        """What its duty begins with."""
+        """The setup of a node's duty."""
         return DutySetup(
             name=self.trigger_name,
             settings=settings,
@@ -181,14 +181,14 @@ class AutomationWorld:
         )
 
     def see_blocks(self, node: MemberNode) -> None:
-        """The latest blocks, as a node reads them when it begins."""
+        """Show the node the latest blocks, as it reads them when it starts."""
         for age in range(3, 0, -1):
             block_ms = (self.now_ms // BLOCK_MS - age) * BLOCK_MS
             assert node.core is not None, "it has begun"
             node.core.clock.seen(block_ms, self.local_ms(node) - self.now_ms + block_ms + self.seen_ms())
 
     def stop(self, name: Member) -> None:
-        """It is gone, with all it knew; what it has sent may still arrive."""
+        """Stop a node; its memory is lost, and transactions that it sent may still arrive."""
         node = self.nodes[name]
         if node.core is not None:
             for outcome, count in node.core.duties[self.trigger_name].tally.outcomes.items():
@@ -197,13 +197,13 @@ class AutomationWorld:
             node.seen_tasks = {}
 
     def local_ms(self, node: MemberNode) -> int:
-        """What its clock says."""
+        """The time by a node's clock."""
         return self.now_ms + node.skew_ms
 
     # Tasks.
 
     def add(self, task: str, action_key: str = "") -> None:
-        """The ledger has a task from now on."""
+        """Add a task to the ledger."""
         made = self.board.tasks[task] = Task(task, self.now_ms, action_key)
         if self.conditions.has_events:
             for node in self.nodes.values():
@@ -221,7 +221,7 @@ class AutomationWorld:
             self.tell(node, TaskDone(self.trigger_name, task, by))
 
     def seen_ms(self) -> int:
-        """How long it takes this time until something is seen."""
+        """Draw the delay until a node sees a change."""
         if self.conditions.is_seen_time_fixed or not self.conditions.seen_ms:
             return self.conditions.seen_ms
         return int(self.random.expovariate(1 / self.conditions.seen_ms))
@@ -229,16 +229,16 @@ class AutomationWorld:
     # Time.
 
     def at(self, at_ms: int, do: Callable[[], None]) -> None:
-        """Do this then."""
+        """Schedule an action at a time."""
         self._number += 1
         heappush(self._heap, (at_ms, self._number, do))
 
     def after(self, delay_ms: int, do: Callable[[], None]) -> None:
-        """Do this so much later."""
+        """Schedule an action after a delay."""
         self.at(self.now_ms + delay_ms, do)
 
     def run_until(self, until_ms: int, is_over: Callable[[], bool] = lambda: False) -> bool:
-        """Until this time, or until it is over; whether it is."""
+        """Run until this time, or until `is_over()`; returns whether it is over."""
         while self._heap and self._heap[0][0] <= until_ms:
             if is_over():
                 return True
@@ -252,7 +252,7 @@ class AutomationWorld:
     # Nodes.
 
     def tell(self, node: MemberNode, event: Event) -> None:
-        """Step it, and do what it asks for."""
+        """Step a node with an event, and execute its effects."""
         assert node.core is not None, "only a node that lives is told anything"
         for effect in node.core.step(self.local_ms(node), event):
             self._perform(node, effect)
@@ -299,7 +299,7 @@ class AutomationWorld:
                 node.runs.append(effect)
 
     def listed_by(self, node: MemberNode) -> tuple[Task, ...]:
-        """All tasks that it sees to be open."""
+        """The open tasks as a node sees them."""
         return tuple(
             task
             for task in self.board.tasks.values()
@@ -307,18 +307,18 @@ class AutomationWorld:
         )
 
     def stale_to(self, node: MemberNode, tasks: tuple[Task, ...]) -> tuple[str, ...]:
-        """Those that it sees to be done."""
+        """Those of the tasks that the node sees as done."""
         return tuple(task.id for task in tasks if task.id in node.seen_done)
 
     def _is_old(self, task: Task) -> bool:
-        """A look at the ledger sees what has been there for a while."""
+        """Whether a task is older than the mean delay, so that reading the ledger shows it."""
         return self.now_ms - task.ready_ms > self.conditions.seen_ms
 
     def _land(self, node: MemberNode, life: int, attempt: int, tasks: tuple[Task, ...]) -> None:
         self.performing -= 1
         is_heard = node.core is not None and node.life == life
         done = self.apply(node, tasks, is_heard=is_heard)
-        # A node that was too late learns from its own transaction that somebody was faster.
+        # A node that was too late learns from its own transaction which member was faster.
         for task in tasks:
             if task.id in self.board.done:
                 node.seen_done.setdefault(task.id, self.board.done[task.id][1])
@@ -330,7 +330,7 @@ class AutomationWorld:
             self.tell(node, Performed(self.trigger_name, attempt, done))
 
     def apply(self, node: MemberNode, tasks: tuple[Task, ...], *, is_heard: bool) -> tuple[str, ...] | None:
-        """A transaction arrives: what it performed, or nothing when it is undone."""
+        """Apply a transaction that arrives; returns the tasks that it performed, or None when it is reverted."""
         done = self.board.apply(self.now_ms, tasks, node.name, is_heard=is_heard)
         for task in done or ():
             node.seen_done[task] = node.name
@@ -341,7 +341,7 @@ class AutomationWorld:
     # Members.
 
     def believe(self, name: Member, members: Iterable[Member], ranked: Iterable[Member] | None = None) -> None:
-        """From now on this node takes these for the members, and these for announcing `rank`."""
+        """Change a node's view of the members, and of those that announce `rank`."""
         node = self.nodes[name]
         node.members = tuple(members)
         if ranked is not None:
@@ -349,14 +349,14 @@ class AutomationWorld:
         if node.core is not None:
             self.tell(node, MembersSeen(self.trigger_name, node.members, node.ranked))
 
-    # What came of it.
+    # Results.
 
     def is_done(self) -> bool:
         """Whether all tasks that can be done are done."""
         return len(self.board.done) + len(self.board.impossible - self.board.done.keys()) >= len(self.board.tasks)
 
     def disagreements(self) -> list[str]:
-        """Where a node's counts are not what the ledger's history says; none when all is well."""
+        """The differences between the nodes' counts and the ledger's history; none if all is well."""
         found = []
         for node in self.nodes.values():
             for outcome, verdict in (

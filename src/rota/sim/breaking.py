@@ -1,8 +1,8 @@
-"""How a core is broken on purpose, and how long it takes until that is noticed.
+"""Deliberate defects in the core, and the number of seeds until each is detected.
 
-A canary replaces one function, or one guard or action of a table's rows, while it lives, and puts it back afterwards;
-there is no flag in the core. It names the invariant that must catch it within `SEEDS_MAX` seeds, and the faults that
-its defect needs to show. The same seeds are clean without it.
+A canary replaces one function, or one guard or action of a table's rows, while it is active, and restores it
+afterwards; the core has no flag for this. It names the invariant that must catch it within `SEEDS_MAX` seeds, and the
+faults without which its defect does not show. The same seeds are clean without it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Patch = Callable[[ExitStack], None]
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A defect, who must see it, and what it takes to show."""
+    """A defect, the invariant that must catch it, and the settings in which it shows."""
 
     name: str
     invariant: str
@@ -41,7 +41,7 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Whether a canary was caught, and by how many seeds."""
+    """Whether a canary was caught, and after how many seeds."""
 
     name: str
     invariant: str
@@ -67,14 +67,14 @@ def try_canary(canary: Canary, seeds_max: int = SEEDS_MAX) -> Outcome:
 
 @contextmanager
 def broken(canary: Canary) -> Iterator[None]:
-    """While this lasts the core has this defect."""
+    """Activate a canary's defect within the context."""
     with ExitStack() as stack:
         canary.patch(stack)
         yield
 
 
 def replacing(owner: type | ModuleType, name: str, function: Callable[..., object] | property) -> Patch:
-    """A function or a property of a class or module is another one."""
+    """Replace a function or a property of a class or module."""
 
     def patch(stack: ExitStack) -> None:
         original = getattr(owner, name)
@@ -85,7 +85,7 @@ def replacing(owner: type | ModuleType, name: str, function: Callable[..., objec
 
 
 def reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
-    """A node that does not read its store as it is."""
+    """Change the stored state that a node reads at its start."""
     original = Node.__init__
 
     def begin(
@@ -105,7 +105,7 @@ def reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
 
 
 def without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> Patch:
-    """Every row of a table with this guard always matches, or never."""
+    """Make this guard always true, or always false, in every row of a table that has it."""
 
     joined = f"{guard.__name__}_and_"
 
@@ -120,12 +120,12 @@ def without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> Pa
 
 
 def with_action(table: Table, action: Callable[..., None], other: Callable[..., None]) -> Patch:
-    """Every row of a table with this action has another one."""
+    """Replace an action in every row of a table that has it."""
     return rewriting(table, lambda row: replace(row, do=other) if row.do is action else row)
 
 
 def rewriting(table: Table, rewritten: Callable[[Row], Row]) -> Patch:
-    """Rows of a table are others."""
+    """Replace rows of a table."""
 
     def patch(stack: ExitStack) -> None:
         for pair, rows in tuple(table.rows_by_pair.items()):
@@ -138,7 +138,7 @@ def rewriting(table: Table, rewritten: Callable[[Row], Row]) -> Patch:
 
 
 def both(*patches: Patch) -> Patch:
-    """Several defects at once."""
+    """Apply several patches together."""
 
     def patch(stack: ExitStack) -> None:
         for each in patches:
@@ -148,5 +148,5 @@ def both(*patches: Patch) -> Patch:
 
 
 def under(*kinds: str, mode: Mode | None = None, rotation: Rotation | None = None) -> Settings:
-    """Short seeds with these faults."""
+    """Settings of short seeds with these faults."""
     return Settings(minutes=MINUTES, faults=kinds, mode=mode, rotation=rotation)

@@ -1,6 +1,6 @@
 """Deliberately broken cores: each must be caught by the invariant that it names, or the checkers are blind.
 
-How a core is broken, and put together again, is in `breaking.py`.
+`breaking.py` has the tools to break a core and to restore it.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ from rota.wire.messages import (
     StateDistributionAcknowledgement,
 )
 
-# A sender that permits so seldom costs its coordinators as many assemblies.
+# A sender that permits this seldom costs its coordinators as many assemblies.
 PERMITS_ONE_IN = 7
 
 
-# What is safe, and what ends.
+# Safety and liveness.
 
 
 def _take_effects_before_writing(context: StepContext) -> list[Effect]:
@@ -128,7 +128,7 @@ def _permission_of_anybody(permissions: Permissions, _peer: NodeName, request_id
 
 
 def _take_any_permission(permissions: Permissions, peer: NodeName, _response: DispatchConfirmationResponse) -> None:
-    """Any reply of a sender is taken for the answer to what it is asked now."""
+    """Take any reply of a sender as the answer to the open request."""
     for permission in [each for each in permissions.open.values() if each.sender == peer]:
         for intent in tuple(permission.intents):
             permissions._close(permission, intent)
@@ -206,13 +206,13 @@ def _cancelled_although_permitted(row: Row) -> Row:
 
 
 def _commit_again(ledger: Ledger, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:
-    """A ledger that does not look whether an intent is used."""
+    """A ledger that does not check whether an intent is used."""
     ledger.states[contract].used.pop(transition.intent, None)
     return _commit_one(ledger, contract, digest, transition)
 
 
 def _spend_again(ledger: Ledger, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:
-    """A ledger that does not look whether a state is there."""
+    """A ledger that does not check whether a state is available."""
     unspent = ledger.states[contract].unspent
     for reference in (*transition.reads, *transition.inputs):
         if reference in ledger._made:
@@ -247,19 +247,19 @@ def _partly_accepted_is_a_failure(sender: Sender, event: DelegationAnswered) -> 
 
 
 def _names_somebody(_sender: Sender, event: DelegationRefused) -> bool:
-    """Whoever says so, whatever was asked, whoever is named."""
+    """Accept the named node, whichever peer answers and whatever was asked."""
     return event.rejected.active is not None
 
 
 def _wait_for_an_answer(sender: Sender, transactions: list[SenderTransaction]) -> None:
-    """A command is sent once, and then waited for."""
+    """Send a command once, and wait for its answer without a timeout or a repeat."""
     _send_command(sender, transactions)
     sender.context.timers.cancel(sender, "timeout")
     sender.context.timers.cancel(sender, "repeat")
 
 
 def _take_heartbeat_without_leases(sender: Sender, _event: SenderHeartbeatReceived) -> None:
-    """What it lists, or no longer does, is not looked at."""
+    """Ignore the list of intents in the heartbeat."""
     sender_rules._expect_room(sender)
     sender_rules._reconsider(sender)
     sender_rules._watch_delegate(sender)
@@ -287,7 +287,7 @@ def _answer_without_bound(
 
 
 def _forget_waiters(coordinator: Coordinator, transaction: CoordinatorTransaction, _event: Event) -> None:
-    """The edges are gone before anybody is told."""
+    """Remove the edges before dependents are notified."""
     coordinator.waiters.pop(transaction.intent.id, None)
 
 
@@ -305,7 +305,7 @@ def _always_the_same_ranking(context: Context, _block_range: int) -> tuple[NodeN
     return ranking(context.contract, 0, context.node)
 
 
-# What users get.
+# Promises to users.
 
 
 def _check_and_refuse_reads(
@@ -342,13 +342,13 @@ def _no_locks(_kept: Kept, _intents: Iterable[IntentId]) -> tuple[StateId, ...]:
 def _acknowledge_what_is_new(
     states: PrivateStates, peer: NodeName, contract: ContractAddress, body: StateDistribution
 ) -> None:
-    """An acknowledgement that is lost is not repeated."""
+    """Do not repeat a lost acknowledgement."""
     if not states.distribution.is_received(contract, tuple(map(Consistent, body.transitions))):
         _take_states(states, peer, contract, body)
 
 
 def _remove_and_keep_locks(graph: Graph, leaf: Leaf) -> None:
-    """What a transition that is dropped was to spend stays locked."""
+    """Keep the locks of a removed transition."""
     _leaked.setdefault(graph, {}).update(dict.fromkeys(graph.placed[leaf].inputs))
     _remove(graph, leaf)
 
@@ -359,7 +359,7 @@ def _snapshot_with_leaked_locks(graph: Graph, *arguments: object, **options: obj
 
 
 def _seldom_permit(sender: Sender, peer: NodeName, request: DispatchConfirmationRequest) -> None:
-    """One request in many is answered, and the others make the coordinator begin again."""
+    """Answer one request in many; the others make the coordinator start again."""
     if request.request_id.counter % PERMITS_ONE_IN == 0:
         _take_permission_request(sender, peer, request)
         return
@@ -419,7 +419,7 @@ CANARIES: tuple[Canary, ...] = (
         "S5",
         both(
             replacing(Rounds, "_round_asked", _round_of_any_request),
-            # A signature that is not the endorser's own would be found out by itself.
+            # A signature that is not the endorser's own would be detected by itself.
             replacing(Rounds, "take_verified", _believe_any_signature),
         ),
         under("forge"),

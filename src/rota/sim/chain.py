@@ -1,8 +1,8 @@
-"""The chain as the nodes of a world meet it: transactions go in, blocks come out, late or not at all.
+"""The nodes' access to the chain: transactions go in, and blocks come out, late or not at all.
 
-The ledger itself, which decides what a transaction does, is a pure model (`sim/ledger.py`). Here blocks are mined as
-time passes, nodes are shown the latest one and ask for those that they lack, each as far as it sees the chain at
-present; and the latest blocks are taken back.
+The ledger itself, which decides the effects of transactions, is a pure model (`sim/ledger.py`). Here blocks are mined
+as time passes; nodes see the latest block and fetch those that they lack, each up to the height that it sees at the
+moment; and reorganisations remove the latest blocks.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rota.sim.ledger import GENESIS_TIME_S, own_signer
 from rota.sim.recorder import OwningWorld
 from rota.sim.sim_node import Refusing, SimNode
 
-# How often a node asks where the chain stands, whether or not it hears of a new block.
+# The interval at which a node polls the head of the chain, besides notifications of new blocks.
 POLL_MS = 1_000
 TOO_CHEAP = Refusing(Objection.UNDERPRICED, is_passed_on=False)
 
 
 class Chain:
-    """Mining, and everybody's view of it."""
+    """Mines blocks, and shows each node its view of the chain."""
 
     def __init__(self, world: OwningWorld, block_ms: int) -> None:
         self.world = world
@@ -50,7 +50,7 @@ class Chain:
     # Blocks.
 
     def mine(self, is_empty: bool = False) -> None:
-        """One block, and everybody who sees the chain hears of it; an empty one leaves the pool as it is."""
+        """Mine one block and show it to all nodes with a ledger; an empty one leaves the pool as it is."""
         self.mining_due = self.mining_due and is_empty
         block = self.ledger.mine(self.time_s, is_empty)
         self.highest = max(self.highest, block.height)
@@ -68,16 +68,16 @@ class Chain:
         self._show_head_later()
 
     def let_time_pass(self, seconds: int) -> None:
-        """The chain's clock goes ahead of ours; the next block says so."""
+        """Advance the chain's clock relative to virtual time, and mine a block with the new time."""
         self.ahead_s += seconds
         self.mine()
 
     def depth_left(self, most: int) -> int:
-        """How many blocks may be taken back without going deeper than so far below the highest that ever was."""
+        """How many blocks may be removed without going more than `most` below the highest height ever."""
         return self.ledger.height - max(0, self.highest - most)
 
     def reorganise(self, count: int, keeps_transactions: bool = True) -> None:
-        """The latest blocks are taken back; who sees the chain finds out."""
+        """Remove the latest blocks; nodes with a ledger learn of it by the new head."""
         removed = self.ledger.take_back(count, keeps_transactions)
         self.world.judge.tell(Reorganised(self.highest - self.ledger.height))
         for block in removed:
@@ -115,10 +115,10 @@ class Chain:
     def _show_members(self, dispatch: RoundDispatch) -> str:
         return ", ".join(self.world.show(transition.intent) for transition in dispatch.round.transitions)
 
-    # What a node sees.
+    # Views of nodes.
 
     def show_account(self, node: SimNode, life: int) -> None:
-        """Tell a life which nonces its account has used: its database may lack dispatches that the chain has."""
+        """Show a starting node the next nonce of its account: its database may lack dispatches that the chain has."""
         if node.life != life or node.core is None:
             return
         if node.has_ledger and not node.is_hung:
@@ -128,7 +128,7 @@ class Chain:
             self.world.at(self.world.now_ms + POLL_MS, partial(self.show_account, node, life))
 
     def see_account(self, node: SimNode, account: ContractAddress) -> None:
-        """Tell a node where the own account of a contract stands, if it sees the chain."""
+        """Show a node the next nonce of a contract's own account, if the node has a ledger."""
         if node.has_ledger:
             signer = own_signer(node.name, account)
             self.world.tell(node, AccountSeen(self._next_nonce(signer), account, signer))
@@ -140,20 +140,20 @@ class Chain:
         return nonce
 
     def poll(self, node: SimNode, life: int) -> None:
-        """A node asks for the latest block now and again; a new life asks for itself."""
+        """Show a node the latest block periodically, until its run ends."""
         if node.life == life:
             self.show_head(node)
             self.world.at(self.world.now_ms + POLL_MS, partial(self.poll, node, life))
 
     def show_head(self, node: SimNode) -> None:
-        """Tell a node where the chain stands, if it sees the chain."""
+        """Show a node the head of the chain, if the node has a ledger."""
         if node.core is not None and not node.is_hung and node.has_ledger:
             shown = self._blocks_shown_to(node)
             height = min(self._height_seen_by(node), len(shown) - 1)
             self.world.tell(node, HeadSeen(height, shown[height].hash, self.ledger.base_fee_wei))
 
     def answer_fetch(self, node: SimNode, order: FetchBlocks) -> None:
-        """The blocks that a node asks for, as far as it sees the chain."""
+        """Return the requested blocks, up to the height that the node sees."""
         if node.has_ledger:
             shown = self._blocks_shown_to(node)
             seen = shown[order.first : min(order.last, self._height_seen_by(node)) + 1]
@@ -162,12 +162,12 @@ class Chain:
 
     def _as_seen_by(self, node: SimNode, block: ChainBlock) -> ChainBlock:
         if node.fork is not None and block in node.fork.blocks:
-            # It has what the node saw in it when it was on the chain.
+            # It has the results for the node from when it was on the chain.
             return block
         return self.ledger.as_seen_by(node.name, block)
 
     def _blocks_shown_to(self, node: SimNode) -> list[ChainBlock]:
-        """The chain, or a fork of it while that contradicts nothing that is final for the node."""
+        """The chain, or a fork of it as long as that contradicts no block that is final for the node."""
         fork = node.fork
         if fork is None or fork.random.random() < 0.5:
             return self.ledger.blocks
@@ -188,7 +188,7 @@ class Chain:
     # Transactions.
 
     def submit(self, node: SimNode, dispatch: RoundDispatch) -> None:
-        """A node sends a transaction, which may be late or lost, and may not hear whether it arrived."""
+        """Send a node's transaction, which may be late or lost, and whose answer may be lost."""
         self.world.judge.tell(Submitted(node.name, dispatch))
         if not node.has_ledger:
             return
@@ -212,12 +212,12 @@ class Chain:
             self.world.tell(node, TransactionSent(dispatch.nonce, dispatch.account))
 
     def deploy(self, made: FactoryDeployment, contract: Contract) -> None:
-        """A call of the factory has arrived."""
+        """Add a call of the factory to the ledger."""
         self.ledger.deploy(made, contract)
         self._mine_soon()
 
     def send(self, dispatch: RoundDispatch) -> None:
-        """A liar sends a transaction of its own making, which arrives at once."""
+        """Send a transaction that a liar made, which arrives at once."""
         for transition in dispatch.round.transitions:
             self.world.learn(dispatch.round.contract, transition)
         self._arrive(dispatch)
@@ -228,7 +228,7 @@ class Chain:
             self._mine_soon()
 
     def commit_prepared(self, intent: IntentId) -> None:
-        """A user has the prepared transition of an intent committed, by whom it is for."""
+        """Commit the prepared transition of an intent for its user, as its committer."""
         contract, prepared = self.world.prepared[intent].contract, self.world.prepared[intent].prepared
         transition = prepared.transition
         signer = transition.preparation.committer if transition.preparation is not None else "somebody"
@@ -244,7 +244,7 @@ class Chain:
 
 
 def _awaited(block: ChainBlock, awaited: tuple[IntentId, ...]) -> ChainBlock:
-    """A block with those deployments only that a node asked for."""
+    """A block with only those deployments that a node asked for."""
     if not block.deployments:
         return block
     return replace(block, deployments=tuple(made for made in block.deployments if made.intent in awaited))

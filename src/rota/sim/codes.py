@@ -1,10 +1,10 @@
-"""Stable codes for what a core orders, writes and sends, and for what the chain does.
+"""Stable codes for the effects, records and messages of a core, and for blocks of the chain.
 
-A digest of a run must not change when a class, an enumeration's member, a field or a text for people gets another name:
-it compares behaviour, not source code. So each kind of effect and record has a number here, with the values that
-matter, taken field by field; enumerations have numbers; messages count as the bytes that the wire schema gives them,
-with the texts for people blanked. A number is never reused and never changed. `tests/sim/test_codes.py` fails for a
-kind of effect, record or text field that has no entry.
+A digest of a run must not change when a class, an enumeration's member, a field or a text for people is renamed: it
+compares behaviour, not source code. So each kind of effect and record has a number here, with its relevant values,
+field by field; enumerations have numbers; messages count as their bytes in the wire schema, with the texts for people
+blanked. A number is never reused and never changed. `tests/sim/test_codes.py` fails for a kind of effect, record or
+text field that has no entry.
 
 Values are plain: numbers, bytes, strings that are data (node names, addresses, parties), `None`, and tuples of these.
 """
@@ -130,7 +130,7 @@ ENUMERATIONS: Final[tuple[dict[Any, int], ...]] = (
     DISK_FATES,
     CALL_VERDICTS,
 )
-# How a message fares, as `Recorder.sent` gets it.
+# The fate of a message, as `Recorder.sent` gets it.
 MESSAGE_FATES: Final = {
     "delivered": 1,
     "lost": 2,
@@ -154,7 +154,8 @@ PROSE_FIELDS: Final = frozenset(
         ("MissingEndorser", 3),
     }
 )
-# String fields that are data: names of nodes and parties, addresses, keys, and the states that a heartbeat lists, which
+# String fields that are data: names of nodes and parties, addresses, keys, and the states listed in a heartbeat, which
+# its digest covers.
 # its digest covers.
 DATA_FIELDS: Final = frozenset(
     {
@@ -180,7 +181,7 @@ DATA_FIELDS: Final = frozenset(
         ("MissingEndorser", 1),
     }
 )
-# In place of any text for people: whether there is one is behaviour, how it is worded is not.
+# Replaces any text for people: its presence is behaviour, its wording is not.
 SOME_TEXT: Final = "-"
 
 
@@ -188,7 +189,7 @@ SOME_TEXT: Final = "-"
 
 
 def message_bytes(envelope: Envelope) -> bytes:
-    """A message as the wire schema writes it, without texts for people."""
+    """A message in the wire schema, with texts for people blanked."""
     wire = pb.Envelope()
     write_envelope(wire, envelope)
     _blank(wire)
@@ -236,7 +237,7 @@ def _fees(fees: Fees) -> Plain:
 
 
 def _account(account: ContractAddress) -> tuple[Plain, ...]:
-    """The shared account has no code of its own: digests are those from before there were others."""
+    """No code for the shared account: digests date from before there were other accounts."""
     return (account,) if account else ()
 
 
@@ -272,7 +273,7 @@ def _states(states: Iterable[State]) -> Plain:
 
 
 def _transition(made: Transition) -> Plain:
-    """The leaf binds calls and preparation."""
+    """Without calls and preparation, which the leaf binds."""
     return (
         made.intent,
         made.leaf,
@@ -291,7 +292,7 @@ def _transitions(some: Iterable[Transition]) -> Plain:
 
 
 def _attesters(some: tuple[Attesters, ...]) -> tuple[Plain, ...]:
-    """Nothing where no plan adds any."""
+    """Empty where no plan adds attesters."""
     return (tuple((tuple(each.signers), each.endorsers) for each in some),) if some else ()
 
 
@@ -316,7 +317,7 @@ def _kept(some: Iterable[KeptStates]) -> Plain:
 
 
 def _receipt(receipt: Receipt) -> Plain:
-    """`code` is part of the API."""
+    """With `code`, which is part of the API; the reason only by its presence."""
     has_reason = bool(receipt.reason)
     return (receipt.intent, OUTCOMES[receipt.outcome], has_reason, receipt.leaf, receipt.contract, receipt.code)
 
@@ -396,7 +397,7 @@ def _deployed(made: FactoryDeployment) -> Plain:
 
 
 def block_values(block: ChainBlock) -> Plain:
-    """A block: its place, and what it did."""
+    """A block: its height and hashes, and its results."""
     return (
         block.height,
         block.hash,
@@ -411,7 +412,7 @@ def block_values(block: ChainBlock) -> Plain:
     )
 
 
-# Effects. A message counts when it is sent, records when they are written: here both count as ordered only.
+# Effects. A message counts in full when it is sent, a record when it is written: here both count as issued only.
 
 Values = Callable[[Any], Plain]
 

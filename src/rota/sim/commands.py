@@ -1,15 +1,15 @@
-"""Commands in a seeded world: the product's desk on a disk and a sequencer that are models, with crashes at any moment.
+"""Commands in a seeded world: the product's desk on models of a disk and a sequencer, with a crash at any moment.
 
-Theory of operation. What the desk asks for is carried out a little later, and what became of it is told a little later
-again. Writes reach the disk in the order in which they were asked for. Each of the three, a step of the desk, something
-carried out, something told, is a *moment*; moments are counted, and the node can be made to crash just before any of
-them. A crash takes the desk, all that was not told, and of the writes that were under way all after some one. What is
-on the disk stays, and so does what the sequencer has accepted: its own durability is another simulation's matter.
+Theory of operation. Effects of the desk are executed a little later, and their results are returned a little later
+again. Writes reach the disk in the order in which the desk issued them. A step of the desk, an effect, and a result are
+each a *moment*; moments are counted, and the node can be made to crash just before any of them. A crash loses the desk,
+all results not returned, and a suffix of the writes under way. The disk survives, and so do the transactions that the
+sequencer has accepted: the sequencer's own durability is the subject of another simulation.
 
-So the crash points are those that the code has: run once and count, then crash at each number in turn. With a seed,
-writes fail too, some of them after they have happened, commits are slow, the clock steps back, the sequencer is busy
-now and then, and clients hang up and submit the same change again. Whatever a client is told is definite. A chain that
-loses final blocks takes back transactions whose completions were published; some return, and the others never do.
+So the crash points are those of the code: run once and count, then crash at each number in turn. With a seed, writes
+fail too, some of them after they took effect, commits are slow, the clock steps back, the sequencer is sometimes busy,
+and clients time out and submit the same change again. Every answer to a client is definite. A chain that loses final
+blocks undoes transactions whose completions were published; some return, and the others never do.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ LOOK_MS: Final = 100
 MOMENTS_MAX: Final = 1_000_000
 INTENT_BYTES: Final = 16
 
-# What a transaction of the model does, by its bytes.
+# The behaviour of a transaction of the model, by its bytes.
 GOES_WELL: Final = b"goes well"
 REVERTS: Final = b"reverts"
 IS_REFUSED: Final = b"is refused"
@@ -103,7 +103,7 @@ IS_REFUSED: Final = b"is refused"
 
 @dataclass(slots=True)
 class CommandDisk:
-    """What a node has written: the tables of the store as plain values."""
+    """The durable state of a node: the tables of the store as plain values."""
 
     in_flight: dict[ChangeId, InFlight] = field(default_factory=dict)
     acceptances: dict[ChangeId, Acceptance] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class CommandDisk:
     reopened: set[int] = field(default_factory=set)
 
     def write(self, effect: DeskEffect) -> None:
-        """All of it; a second time it changes nothing."""
+        """Apply a write completely; applying it again changes nothing."""
         match effect:
             case WriteInFlight(submission):
                 self.in_flight.setdefault(submission.change, submission)
@@ -155,7 +155,7 @@ class CommandDisk:
 
 @dataclass(frozen=True, slots=True)
 class ModelTransaction:
-    """What the sequencer has accepted under a key."""
+    """A transaction that the sequencer has accepted under a key."""
 
     id: IntentId
     ends_at_ms: int
@@ -164,7 +164,7 @@ class ModelTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What a client did, and when."""
+    """A client's submission, and its time."""
 
     at_ms: int
     command: Command
@@ -174,7 +174,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """What an operator did, and when: what is pruned is the latest completion but so many."""
+    """An operator's request to prune, and its time: prunes all but the latest `but` completions."""
 
     at_ms: int
     but: int
@@ -182,7 +182,7 @@ class Pruning:
 
 @dataclass(frozen=True, slots=True)
 class LostBlocks:
-    """The chain takes back what was final, and when. It returns a while later, or never."""
+    """The chain loses final blocks at this time; their transactions return a while later, or never."""
 
     at_ms: int
     returns: bool
@@ -190,7 +190,7 @@ class LostBlocks:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How often what goes wrong, of a thousand."""
+    """The frequency of each fault, per thousand."""
 
     write_fails: int = 0
     write_is_unknown: int = 0
@@ -244,7 +244,7 @@ class CommandWorld:
                     self._at(each.at_ms, partial(self._lose, each))
 
     def run(self) -> None:
-        """Until nothing is left to happen."""
+        """Run until no event is left."""
         while self._due:
             assert self.moments < MOMENTS_MAX, "the world does not come to rest"
             at_ms, _, happens = heapq.heappop(self._due)
@@ -254,7 +254,7 @@ class CommandWorld:
     # The node.
 
     def _submit(self, submitted: Submitted) -> None:
-        """A client whose node is down knocks again; the answer of a node that crashes is lost."""
+        """Submit to the node; a client retries while it is down. An answer is lost if the node crashes first."""
         if not self.is_up:
             self._after(RESTART_MS, lambda: self._submit(submitted))
             return
@@ -270,7 +270,7 @@ class CommandWorld:
         self._step(event)
 
     def _hang_up(self, call: int) -> None:
-        """A client that has not been answered stops waiting, and submits the same change again."""
+        """The client of an unanswered call stops waiting, and submits the same change again."""
         submitted = self._calls.pop(call, None)
         if submitted is not None:
             self.hung_up += 1
@@ -283,7 +283,7 @@ class CommandWorld:
             self._step(PruningRequested(self._order, max(self.desk.stream.end - pruning.but, 0)))
 
     def _lose(self, lost: LostBlocks) -> None:
-        """What was confirmed is open again. What was pruned is older than any block that a chain loses."""
+        """Open confirmed transactions again, except pruned ones, which are older than any block that a chain loses."""
         pruned = {each.transaction for at, each in self.published.items() if at <= self.desk.stream.pruned}
         for key, each in self.transactions.items():
             if each.failure is None and each.ends_at_ms <= self.now_ms and each.id not in pruned:
@@ -293,7 +293,7 @@ class CommandWorld:
         self._look_for_contradicted()
 
     def _look_for_contradicted(self) -> None:
-        """As the node does: until no published success is contradicted and none is on its way to the disk."""
+        """Report contradicted successes repeatedly, as the node does, until none is left and none is being written."""
         if not self.is_up:
             return
         found = self._contradicted()
@@ -331,7 +331,7 @@ class CommandWorld:
         self._order_effects(self.desk.step((self.now_ms + self._skew_ms) * MICROSECONDS_PER_MS, event))
 
     def _order_effects(self, effects: Sequence[DeskEffect]) -> None:
-        """In their order, until the node crashes over one of them."""
+        """Execute effects in order, until the node crashes."""
         for effect in effects:
             if self.is_up:
                 self._order_effect(effect)
@@ -355,7 +355,7 @@ class CommandWorld:
                 )
 
     def _do(self, effect: DeskEffect) -> None:
-        """What is asked of the store and the sequencer."""
+        """Execute a query of the store, or a request to the sequencer."""
         life = self._life
         match effect:
             case LookUpAcceptance(change):
@@ -381,7 +381,7 @@ class CommandWorld:
                 raise AssertionError(f"the world does not know {type(effect).__name__}")
 
     def _tell_end(self, life: int, change: ChangeId, transaction: IntentId) -> None:
-        """When it has ended, which the chain may have put off meanwhile."""
+        """Report the end of a transaction; a chain that lost blocks may have postponed it."""
         found = next(each for each in self.transactions.values() if each.id == transaction)
         if found.ends_at_ms > self.now_ms:
             self._at(found.ends_at_ms, lambda: self._in_life(life, lambda: self._tell_end(life, change, transaction)))
@@ -406,7 +406,7 @@ class CommandWorld:
         return TransactionHandedOver(submission.change, accepted.id)
 
     def _write(self, life: int) -> None:
-        """The next write in the order in which they were asked for."""
+        """Execute the oldest pending write."""
         if not self._writes or self._writes[0][1] != life:
             return
         if self._crashes_now():
@@ -425,7 +425,7 @@ class CommandWorld:
             self.answers.append((submitted, answer))
 
     def _publish(self, stream: Stream) -> None:
-        """What a subscriber sees must be on the disk, and never changes."""
+        """Publish completions that are on the disk; a published one never changes."""
         for offset in range(len(self.published) + 1, stream.end + 1):
             self.published[offset] = self.disk.completions[offset]
 
@@ -453,7 +453,7 @@ class CommandWorld:
             return False
         self.crashes += 1
         self.is_up = False
-        # Of the writes under way some have reached the disk, and none that stands behind one that has not.
+        # A crash keeps a random prefix of the pending writes.
         for _ in range(self.random.randrange(len(self._writes) + 1)):
             self.disk.write(self._writes.popleft()[0])
         self._writes.clear()
@@ -500,7 +500,7 @@ def _outcome_of(effect: DeskEffect, is_well: bool) -> DeskEvent:
 
 
 def flaws_of(world: CommandWorld) -> list[str]:
-    """What is wrong with a world that has come to rest; nothing, if commands happen exactly once."""
+    """The flaws of a world that has come to rest; none if every command took effect exactly once."""
     return [*_flaws_of_stream(world), *_flaws_of_acceptances(world), *_flaws_of_answers(world)]
 
 
@@ -520,14 +520,14 @@ def _flaws_of_stream(world: CommandWorld) -> list[str]:
 
 
 def _flaws_of_acceptances(world: CommandWorld) -> list[str]:
-    """A change is accepted at most once per period, and what was accepted is what the sequencer has confirmed."""
+    """A change is accepted at most once per period, and exactly the confirmed transactions are accepted."""
     flaws = []
     accepted: dict[ChangeId, list[Completion]] = {}
     corrected = {each.corrects for each in world.published.values()}
     first: dict[str, Completion] = {}
     for each in world.published.values():
         first.setdefault(each.submission_id, each)
-    # What was withdrawn and is confirmed again was accepted when it was published first.
+    # A submission that was withdrawn and confirmed again counts from its first publication.
     holds = [
         first[each.submission_id]
         for each in world.published.values()
@@ -550,7 +550,7 @@ def _flaws_of_acceptances(world: CommandWorld) -> list[str]:
 
 
 def _covers(completion: Completion, earlier: Completion) -> bool:
-    """Whether an earlier acceptance lies in the period, however late in it the submission was judged."""
+    """Whether an earlier acceptance lies in the period, even if the submission was judged late in it."""
     match completion.period:
         case DeduplicationOffset(offset):
             return earlier.offset >= offset

@@ -1,7 +1,7 @@
-"""Which private states a node of the simulated world can look into: those whose bytes are on its disk.
+"""The private states that a simulated node can read: those whose bytes are on its disk.
 
-A node's index knows of every state that it is there, because the base ledger says so; what is in it only those know who
-were told. What a node has dispatched, was sent, has signed or has prepared is on its disk.
+A node's index has every state that the base ledger reports; only nodes that received a state know its content. States
+that a node dispatched, received, signed or prepared are on its disk.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rota.sequencer.effects import CheckRound, LeavesSigned
 
 @dataclass(slots=True)
 class Contents:
-    """The states whose bytes a disk holds, and those that the node's index knows as spent."""
+    """The states whose bytes a disk holds, and those that the node's index has as spent."""
 
     held: set[StateId] = field(default_factory=set)
     spent: set[StateId] = field(default_factory=set)
 
     def note(self, record: Record) -> None:
-        """What is in a record that is durable now."""
+        """Add the states in a durable record."""
         match record:
             case RoundDispatch(order):
                 self._hold(order.transitions)
@@ -38,7 +38,7 @@ class Contents:
                 pass
 
     def lacked_by(self, node: NodeName, order: CheckRound, unspent: Mapping[StateId, State]) -> tuple[StateId, ...]:
-        """What an endorser needs to judge the round, may see, and does not have; what is spent it need not judge."""
+        """The states that an endorser needs for a round, may see, and lacks; spent ones need no judgement."""
         needed = dict.fromkeys(state for each in order.transitions for state in (*each.inputs, *each.reads))
         if not needed:
             return ()

@@ -1,7 +1,7 @@
-"""Which rows of the tables a swarm has taken, and which it has not.
+"""Coverage of table rows by a swarm.
 
-A row is known by its place: machine, state, event, and which of the rows of that pair it is. Counting wraps the one
-function that picks rows; the core knows nothing of it.
+A row is identified by its place: machine, state, event, and guard. Counting wraps the one function that picks rows; the
+core knows nothing of it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TABLES = (
 
 
 class Place(NamedTuple):
-    """Where a row stands: whose, in which state, for which event, and the guard that tells it from its neighbours."""
+    """The place of a row: machine, state, event, and the guard that distinguishes it from its neighbours."""
 
     machine: str
     state: str
@@ -43,19 +43,19 @@ class Place(NamedTuple):
 
 
 def place_of(table: Table, row: Row) -> Place:
-    """The name of a row."""
+    """The place of a row."""
     guard = row.when.__name__ if row.when is not None else ""
     return Place(table.name, str(row.state.value), row.event.__name__, guard)
 
 
 def every_place() -> tuple[Place, ...]:
-    """All rows of the tables, in their order."""
+    """The places of all rows, in the order of the tables."""
     return tuple(place_of(table, row) for table in TABLES for row in table.rows)
 
 
 @contextmanager
 def counting(taken: Counter[Place]) -> Iterator[None]:
-    """While this lasts, every row that a machine takes is counted."""
+    """Count every row that a machine takes within the context."""
     original = Machine.handle
     places = {id(row): place_of(table, row) for table in TABLES for row in table.rows}
 
@@ -66,7 +66,7 @@ def counting(taken: Counter[Place]) -> Iterator[None]:
             taken[place] += 1
         return row
 
-    setattr(Machine, "handle", handle)  # noqa: B010  -- a method is not assigned to, but for counting
+    setattr(Machine, "handle", handle)  # noqa: B010  -- assigned only for counting
     try:
         yield
     finally:

@@ -18,12 +18,12 @@ from rota.sim.facts import Cause, ContractsKnown, Wanted
 from rota.sim.submissions import Submission
 from rota.sim.world import World
 
-# A node that finds its peers again has asked for the contracts that it lacks, and for their states, after this time.
+# After this time a node that reconnects has requested the contracts that it lacks, and their states.
 ACQUAINTED_AFTER_MS = 30_000
 
 
 class Deploying:
-    """What is planned of deployments, played in a world with a factory. `submit` is for what contracts are used for."""
+    """Plays the planned deployments in a world with a factory. `submit` submits the uses of deployed contracts."""
 
     def __init__(
         self, world: World, planned: tuple[PlannedDeployment, ...], until_ms: int, submit: Callable[[Submission], None]
@@ -37,7 +37,7 @@ class Deploying:
         self._reported: set[IntentId] = set()
 
     def open(self) -> None:
-        """Let what is planned come."""
+        """Schedule the planned deployments."""
         self.world.on_receipt = self._told
         for each in self.planned:
             self.world.at(each.at_ms, partial(self._deploy, each))
@@ -71,9 +71,9 @@ class Deploying:
         self.world.submit(planned.node, NO_CONTRACT, cancel)
 
     def _take_id(self, planned: PlannedDeployment) -> None:
-        """A stranger who knows id and genesis has a contract of his own deployed under it, if he is the first.
+        """Have a stranger who knows id and genesis deploy its own contract under the id, unless the id is used.
 
-        Ids are random, and nobody is told one before its node has accepted it.
+        Ids are random, and no stranger knows one before its node has accepted it.
         """
         if planned.id not in self.world.nodes[planned.node].disk.intents:
             return
@@ -88,7 +88,7 @@ class Deploying:
         )
 
     def _told(self, receipt: Receipt) -> None:
-        """Who is told that a contract is there uses it, while the trouble lasts."""
+        """When a deployment is reported as confirmed, schedule its uses, until the faults end."""
         planned = self.by_id.get(receipt.intent)
         if planned is None or receipt.contract is None or receipt.intent in self._reported:
             return
@@ -104,34 +104,34 @@ class Deploying:
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         self.world.at(self.world.now_ms + delay_ms, action)
 
-    # What there is.
+    # Results.
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
-        """Those that were deployed as their users wanted."""
+        """The contracts that were deployed as their users wanted."""
         made = (self.world.ledger.deployed.get(each.id) for each in self.planned)
         addresses = [each.contract for each in made if each is not None]
         return tuple(self.world.by_address[each] for each in addresses if each not in self.world.chain.strange)
 
     @property
     def open_deployments(self) -> list[Deployment]:
-        """Those that have not ended, at nodes that run."""
+        """The deployments that have not ended, at running nodes."""
         cores = [node.core for node in self.world.nodes.values() if node.core is not None]
         return [deployment for core in cores for deployment in core.deployments.own.values()]
 
     def acquaint(self) -> None:
-        """Connections break and are made again, so that every node asks its peers which contracts it may have."""
+        """Reconnect all nodes, so that each asks its peers which contracts it may have, and wait."""
         for one, other in combinations(self.world.nodes, 2):
             self.world.wires.reconnect(one, other)
         self._wait(ACQUAINTED_AFTER_MS)
         if not all(node.core is None or node.core.acquaintance.is_idle for node in self.world.nodes.values()):
-            # A block was taken back lately: a node waits before it asks again for a contract that was made in it.
+            # After a recent reorganisation a node waits before it asks again for a contract made in a removed block.
             self._wait(MISTRUST_MS)
 
     def _wait(self, for_ms: int) -> None:
         self.world.run_until(self.world.now_ms + for_ms, lambda: bool(self.world.judge.found))
 
     def conclude(self) -> None:
-        """Tell the judge which contracts each node has in the end."""
+        """Report the contracts of each node at the end."""
         for name, contracts in self.world.contracts_of.items():
             self.world.judge.tell(ContractsKnown(name, frozenset(contract.address for contract in contracts)))

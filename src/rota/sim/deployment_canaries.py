@@ -1,4 +1,4 @@
-"""Cores that are broken on purpose in how they deploy contracts; see `sim/breaking.py`."""
+"""Cores that are broken deliberately in the deployment of contracts; see `sim/breaking.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rota.sim.plan import DEPLOYMENTS, Settings
 
 
 def _under(*kinds: str) -> Settings:
-    """Short seeds with deployments and these faults."""
+    """Settings of short seeds with deployments and these faults."""
     return Settings(minutes=MINUTES, faults=kinds, domain=DEPLOYMENTS)
 
 

@@ -1,7 +1,7 @@
-"""What a seed draws of contracts that users deploy while the network runs.
+"""The plan of contracts that users deploy while the network runs.
 
 Nodes propose contracts with different members, modes and thresholds. Some are cancelled, a member or the factory
-refuses some, and a stranger takes the id of some on the chain. Each comes with what its users ask for after that.
+refuses some, and a stranger takes the id of some on the chain. Each has planned submissions for after its deployment.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ NODE_REFUSES = 0.1
 FACTORY_REFUSES = 0.05
 DEPENDENT = 0.25
 USES = (2, 14)
-# Numbers of what is asked of one deployed contract; a plan has fewer intents than the first of them.
+# Submissions to deployed contracts are numbered from here; a plan has fewer other intents.
 USES_NUMBERED_FROM = 100_000
-# In the configuration of a contract: which node does not take it, and that the factory does not make it.
+# Configurations of a contract: refused by the node named, and refused by the factory.
 REFUSED_BY = b"refused by "
 REFUSED_BY_FACTORY = b"refused by the factory"
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDeployment:
-    """A contract that a user wants, what becomes of the wish, and what it is used for.
+    """A contract that a user wants to deploy, its planned end, and its uses.
 
-    The times of `uses` count from the moment in which the user is told that the contract is there.
+    The times of `uses` count from the report to the user that the contract is deployed.
     """
 
     number: int
@@ -50,14 +50,14 @@ class PlannedDeployment:
 
     @property
     def id(self) -> IntentId:
-        """A deployment's id is its name."""
+        """The id of the deployment, which is its name."""
         return IntentId(f"deploy-{self.number}".encode().ljust(16, b"\0"))
 
 
 def draw_deployments(
     seed: int, names: tuple[NodeName, ...], trouble_ms: int, range_size_min: int
 ) -> Iterator[PlannedDeployment]:
-    """The deployments of a seed in the order of their times; strict rotation has no shorter ranges than these."""
+    """The deployments of a seed in the order of their times; `range_size_min` bounds ranges of strict rotation."""
     random = Random(f"{seed}/deployments")
     latest: dict[NodeName, int] = {}
     at_ms = 0

@@ -1,7 +1,7 @@
-"""Sequence diagrams of what happened: for a terminal, and for Mermaid.
+"""Sequence diagrams of happenings: for a terminal, and for Mermaid.
 
-Everything here is a function of happenings; nothing is printed and nothing is left out but what concerns
-nodes that the caller did not ask for. Whoever wants a shorter diagram gives fewer happenings.
+Everything here is a function of happenings: nothing is printed, and only happenings of nodes that the caller did not
+ask for are omitted. For a shorter diagram pass fewer happenings.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Final, NamedTuple
 
 from rota.sim.transcript import Happening
 
-# What a node's happening says when its lifeline ends, and when it begins again.
+# The texts of happenings that end and begin a node's lifeline.
 KILLED: Final = "is killed"
 STARTED: Final = "is started"
 
 ELLIPSIS: Final = "…"
-GUTTER: Final = 9  # columns for the time and the gap behind it
+GUTTER: Final = 9  # columns for the time and a gap
 PITCH_LEAST: Final = 3  # columns from one lifeline to the next: a line, an arrow's head, a lifeline
 PITCH_MOST: Final = 12
-NAME_LONGEST: Final = 8  # a name is given so much room before it is cut
-TEXT_WANTED: Final = 38  # the text gets so much before lifelines move apart
-TEXT_LEAST: Final = 14  # with less than this for the text, there are no lifelines at all
+NAME_LONGEST: Final = 8  # longer names are cut
+TEXT_WANTED: Final = 38  # lifelines move apart only when the text has this much
+TEXT_LEAST: Final = 14  # with less than this for the text, no lifelines are drawn
 
 LOST: Final = "  [lost]"
 HELD: Final = "  [held]"
 
 
 class Row(NamedTuple):
-    """Happenings of one instant that read as one: one says a thing to many, or many to one."""
+    """Happenings of one instant that are shown as one: one sender to many targets, or many to one."""
 
     at_ms: int
     sources: tuple[str, ...]
@@ -39,12 +39,12 @@ class Row(NamedTuple):
 
     @property
     def who(self) -> str:
-        """`A`, `A → B C` or nobody."""
+        """The participants as text: `A`, `A → B C`, or empty."""
         return " ".join(self.sources) + (f" → {' '.join(self.targets)}" if self.targets else "")
 
 
 def grouped(happenings: Iterable[Happening]) -> list[Row]:
-    """What happened, with the same message to or from several, and a node's steps in a row, taken together."""
+    """Happenings as rows: the same message to or from several nodes, and consecutive steps of a node, are joined."""
     rows: list[Row] = []
     instant = 0
     for happening in happenings:
@@ -69,7 +69,7 @@ def _row(happening: Happening) -> Row:
 
 
 def _joined(row: Row, new: Row) -> Row | None:
-    """Both as one, where that can be said without saying more than happened."""
+    """Both rows as one, if the joined row shows nothing that did not happen; else None."""
     if not new.targets:
         return _continued(row, new)
     if not row.targets or (row.text, row.is_lost) != (new.text, new.is_lost):
@@ -82,7 +82,7 @@ def _joined(row: Row, new: Row) -> Row | None:
 
 
 def _continued(row: Row, new: Row) -> Row | None:
-    """`A-1: Pending → Delegated` goes on with `A-1: Delegated → Assembling`."""
+    """Join `A-1: Pending → Delegated` with a following `A-1: Delegated → Assembling`; None if they do not fit."""
     subject, _, change = new.text.partition(": ")
     before, arrow, after = change.partition(" → ")
     goes_on = row.text.startswith(f"{subject}: ") and row.text.endswith(f" → {before}")
@@ -95,9 +95,9 @@ def _continued(row: Row, new: Row) -> Row | None:
 
 
 def columns(happenings: Iterable[Happening], nodes: Sequence[str], width: int) -> list[str]:
-    """A lifeline for each node from top to bottom, arrows between them, what they say on the right.
+    """A diagram with a lifeline for each node from top to bottom, arrows between them, and texts on the right.
 
-    No line is wider than `width`; where that leaves no room for lifelines, the rows are told in words.
+    No line is wider than `width`; if lifelines do not fit, the rows are listed as text.
     """
     rows = grouped(_among(happenings, nodes))
     pitch = _pitch(nodes, width)
@@ -116,7 +116,7 @@ def columns(happenings: Iterable[Happening], nodes: Sequence[str], width: int) -
 
 
 def _pitch(nodes: Sequence[str], width: int) -> int | None:
-    """How far apart lifelines stand: as far as the text lets them; nothing if they do not fit."""
+    """The distance of lifelines, as far as the text permits; None if they do not fit."""
     if not nodes:
         return None
     room = width - GUTTER - 1
@@ -127,7 +127,7 @@ def _pitch(nodes: Sequence[str], width: int) -> int | None:
 
 
 class _Lanes:
-    """The part of a line in which the lifelines stand."""
+    """The part of a line that has the lifelines."""
 
     def __init__(self, nodes: tuple[str, ...], pitch: int, dead: frozenset[str]) -> None:
         self.pitch = pitch
@@ -151,7 +151,7 @@ class _Lanes:
         return "".join(line)
 
     def _draw_rule(self, line: list[str]) -> None:
-        """What is nobody's concerns everybody."""
+        """A happening without a node is drawn across all lifelines."""
         places = list(self.places.values())
         for place in range(places[0], places[-1] + 1):
             line[place] = "┄" if line[place] == " " else "┼"
@@ -177,7 +177,7 @@ class _Lanes:
 
 
 def _dead_at_first(rows: Iterable[Row]) -> frozenset[str]:
-    """Those of whom the first that is heard is that they are started."""
+    """Nodes whose first happening is their start."""
     first: dict[str, str] = {}
     for row in rows:
         if not row.targets and row.text in (KILLED, STARTED):
@@ -186,7 +186,7 @@ def _dead_at_first(rows: Iterable[Row]) -> frozenset[str]:
 
 
 def _centred(name: str, pitch: int) -> str:
-    """So that the name's middle stands above its lifeline."""
+    """The name, with its middle above its lifeline."""
     shown = _cut(name, pitch - 1)
     before = max(0, pitch // 2 - (len(shown) - 1) // 2)
     return f"{' ' * before}{shown}".ljust(pitch)
@@ -208,7 +208,7 @@ def _fate(row: Row) -> str:
 
 
 def mermaid(happenings: Iterable[Happening], nodes: Sequence[str]) -> str:
-    """A `sequenceDiagram`: an arrow for each message, crossed if it is lost, and a note for all else."""
+    """A `sequenceDiagram`: an arrow for each message, crossed if lost, and a note for every other happening."""
     ids = _mermaid_ids(nodes)
     lines = ["sequenceDiagram"]
     for name in nodes:
@@ -227,16 +227,16 @@ def mermaid(happenings: Iterable[Happening], nodes: Sequence[str]) -> str:
 
 
 def _mermaid_arrow(text: str) -> str:
-    """Lost ones end in a cross; those that somebody holds back are dotted."""
+    """Lost messages end in a cross; held ones are dotted."""
     if text.endswith(LOST):
         return "-x"
     return "-->>" if text.endswith(HELD) else "->>"
 
 
 def _mermaid_ids(nodes: Sequence[str]) -> dict[str, str]:
-    """A node is known by its name where Mermaid surely takes all the names, else each by its number.
+    """Participant ids: the names if Mermaid is sure to accept all of them, else numbers.
 
-    Mermaid has some forty words that it takes for its own wherever they stand, so that few names are sure.
+    Mermaid reserves some forty words wherever they stand, so few names are sure.
     """
     if all(re.fullmatch(r"[A-Za-z]|node[0-9]+", name) for name in nodes):
         return {name: name for name in nodes}
@@ -252,6 +252,6 @@ def _escaped(text: str) -> str:
 
 
 def _among(happenings: Iterable[Happening], nodes: Sequence[str]) -> list[Happening]:
-    """Those between these nodes, and those that are nobody's."""
+    """The happenings between these nodes, and those without a node."""
     known = {"", *nodes}
     return [happening for happening in happenings if happening.source in known and happening.target in known]

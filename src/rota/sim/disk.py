@@ -1,4 +1,4 @@
-"""A node's disk in the simulated world: what it has made durable, and what a new life finds there."""
+"""A node's disk in the simulated world: its durable records, and the state that a start restores from them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Order = TypeVar("Order", tuple[ContractAddress, int], Leaf)
 
 
 class Fate(Enum):
-    """What becomes of a write: it is done, it fails, or it is done and the answer is lost."""
+    """The result of a write: it succeeds, it fails, or it succeeds and its answer is lost."""
 
     WORKS = "works"
     FAILS = "fails"
@@ -68,14 +68,14 @@ class Fate(Enum):
 
 @dataclass(slots=True)
 class Prepared:
-    """What a node has prepared and endorsed as prepared of one contract, and which of it was acknowledged."""
+    """The transitions of one contract that a node prepared, or endorsed as prepared, and those acknowledged."""
 
     records: list[TransitionPrepared] = field(default_factory=list)
     acknowledged: dict[Leaf, None] = field(default_factory=dict)
     endorsed: list[KeptStates] = field(default_factory=list)
 
     def note(self, record: TransitionPrepared | PreparedAcknowledged | PreparedEndorsed) -> None:
-        """One record of it."""
+        """Add one record."""
         match record:
             case TransitionPrepared():
                 self.records.append(record)
@@ -85,7 +85,7 @@ class Prepared:
                 self.endorsed.extend(kept)
 
     def add_to(self, stored: StoredContract) -> StoredContract:
-        """What is left of it, beside those whose intents are on the chain."""
+        """`stored` with the prepared transitions whose intents are not on the chain yet."""
         used = {outcome.intent for outcome in stored.indexed if outcome.status is LedgerStatus.COMMITTED}
         left = [record for record in self.records if record.prepared.transition.intent not in used]
         return replace(
@@ -98,7 +98,7 @@ class Prepared:
 
 @dataclass(slots=True)
 class Reading:
-    """What the records say so far. A disk only grows: each restart reads on where the last one ended."""
+    """The state derived from the records so far. A disk only grows: each restart continues where the last one ended."""
 
     position: int = 0
     incarnation: int = 0
@@ -112,17 +112,17 @@ class Reading:
     agreed: dict[IntentId, tuple[ContractAddress, ...]] = field(default_factory=dict)
     proposals: dict[tuple[NodeName, IntentId], Proposal] = field(default_factory=dict)
     taken_in: dict[ContractAddress, KnownContract] = field(default_factory=dict)
-    # What peers sent, by leaf.
+    # Transitions received from peers, by leaf.
     sent: dict[tuple[ContractAddress, Leaf], SentTransition] = field(default_factory=dict)
 
     def go_on(self, name: NodeName, records: list[tuple[ContractAddress, Record]]) -> None:
-        """Read what was written since."""
+        """Read the records written since the last call."""
         for contract, record in records[self.position :]:
             self._take(name, contract, record)
         self.position = len(records)
 
     def undelivered(self) -> tuple[Delivery, ...]:
-        """What is owed of each dispatch and each prepared transition, and was not acknowledged."""
+        """The deliveries of dispatches and prepared transitions that were not acknowledged."""
         self.owed = self._without_acknowledged(self.owed)
         self.owed_prepared = self._without_acknowledged(self.owed_prepared)
         every = (*self.owed.values(), *self.owed_prepared.values())
@@ -199,12 +199,12 @@ NOTHING_PREPARED = Prepared()
 
 @dataclass(slots=True)
 class Disk:
-    """What a node has made durable, in order; `blocks` are those that it has indexed."""
+    """The durable records of a node, in order; `blocks` are those that it has indexed."""
 
     records: list[tuple[ContractAddress, Record]] = field(default_factory=list)
-    # How many records each write has.
+    # The number of records in each write.
     commits: list[int] = field(default_factory=list)
-    # Beside the keys, as the number of writes is: a life that begins on an older copy is a later one all the same.
+    # Stored beside the keys, outside the database: a run on an older copy of the database gets a higher number too.
     incarnation_kept: int = 0
     keys: dict[str, IntentId] = field(default_factory=dict)
     intents: dict[IntentId, Outcome | None] = field(default_factory=dict)
@@ -219,12 +219,12 @@ class Disk:
     signed: set[tuple[IntentId, Leaf]] = field(default_factory=set)
     # Intents whose receipt was undone with final blocks: reverted, unless the chain has them again.
     undone: set[IntentId] = field(default_factory=set)
-    # Where the index parted and how high it was then, for each change of it: from these follows what was final.
+    # For each change of the index, where it parted and its new height; the final blocks follow from these.
     reached: list[tuple[int, int]] = field(default_factory=list)
     _final_heights: dict[int, tuple[int, int]] = field(default_factory=dict)
     # Deployments without a receipt whose final blocks are gone: a receipt that confirms one is undone at once.
     lost: set[IntentId] = field(default_factory=set)
-    # Intents that had ended when a node was restored: an index that goes back opens them once more.
+    # Intents that had ended when a node was restored; an index that goes back opens them again.
     over: set[IntentId] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
     _transitions: dict[tuple[ContractAddress, Leaf], list[tuple[Digest, Transition]]] = field(default_factory=dict)
@@ -234,7 +234,7 @@ class Disk:
 
     @property
     def is_failing(self) -> bool:
-        """Nothing can be written."""
+        """Whether every write fails."""
         return self.fate is Fate.FAILS
 
     @is_failing.setter
@@ -247,7 +247,7 @@ class Disk:
         return self.blocks[-1].height
 
     def write(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
-        """Make records durable; what is looked up by key or id is kept at hand."""
+        """Make records durable, and index them by key and id."""
         self.commits.append(len(records))
         for record in records:
             self.records.append((contract, record))
@@ -277,14 +277,14 @@ class Disk:
                     pass
 
     def _has_ended_by(self, undone: UndoneCommit) -> bool:
-        """An intent of this node had its receipt when that block was final."""
+        """Whether an intent of this node had its receipt when that block was final."""
         intent = undone.intent
         if self.accepted_for.get(intent) != undone.contract:
             return False
         return (intent, undone.leaf) in self.signed or self.intents[intent] is not None
 
     def _is_unfinished_deployment(self, undone: UndoneCommit) -> bool:
-        """A deployment of this node, whose receipt may be on its way to the disk."""
+        """Whether it is a deployment of this node whose receipt may not be written yet."""
         is_own = self.accepted_for.get(undone.intent) == undone.contract == NO_CONTRACT
         return is_own and self.intents[undone.intent] is None
 
@@ -299,13 +299,13 @@ class Disk:
         return self._read.undelivered()
 
     def deliveries_to(self, name: NodeName, recall: RecallDeliveries) -> DeliveriesRecalled:
-        """The first deliveries that this peer has not acknowledged, as many as are asked for and fit."""
+        """The first unacknowledged deliveries to a peer, within the requested count and bytes."""
         owed = [each for each in self.undelivered(name) if each.peer == recall.peer]
         found = fitting(owed[: recall.count_max], delivery_bytes, recall.bytes_max)
         return DeliveriesRecalled(recall.peer, recall.number, tuple(found), len(found) == len(owed))
 
     def without_last(self, count: int, transitions: Mapping[Leaf, Transition]) -> Disk:
-        """What a server has that took over without the last writes."""
+        """The disk of a server that took over without the last `count` writes."""
         older = Disk()
         records = iter(self.records)
         for size in self.commits[: max(0, len(self.commits) - count)]:
@@ -319,7 +319,7 @@ class Disk:
         return older
 
     def follow(self, record: BlocksIndexed, transitions: Mapping[Leaf, Transition]) -> None:
-        """The unspent states that a node knows follow its index, also when it goes back."""
+        """Update the blocks and the unspent states from a record of the index, also when the index goes back."""
         while self.height > record.parted_at:
             self.taken_back_count += 1
             self._take_back(self.blocks.pop(), transitions)
@@ -334,7 +334,7 @@ class Disk:
                 unspent.update({made.id: made for made in transition.outputs})
 
     def _take_back(self, block: ChainBlock, transitions: Mapping[Leaf, Transition]) -> None:
-        """The node's latest block is no longer in its index, nor what it did to the unspent states."""
+        """Undo the latest block's effect on the unspent states."""
         for contract, transition in reversed(_commits(block, transitions)):
             unspent = self.unspent[contract]
             for made in transition.outputs:
@@ -344,7 +344,7 @@ class Disk:
             self.contents.spent.difference_update(transition.inputs)
 
     def look_up(self, order: LookUpIntents, contracts: tuple[Contract, ...], confirmations: int) -> IntentsLookedUp:
-        """Which intent has this key, and what became of these, as far as they are this node's own."""
+        """The intent with the requested key, and the outcomes of those requested intents that are this node's own."""
         own = [intent for intent in order.intents if intent in self.intents]
         final = self._final(confirmations)
         confirmed: set[IntentId] = set()
@@ -367,9 +367,9 @@ class Disk:
     def find_states(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None = None
     ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
-        """The transitions of these leaves that this node dispatched, signed, prepared or was sent, by round."""
+        """The transitions of these leaves that this node dispatched, signed, prepared or received, by round."""
         self._read_transitions()
-        # What the node knows by itself is given first.
+        # The node's own copies come first.
         kinds = (self._own_transitions, self._transitions)
         found = [
             each for leaf in dict.fromkeys(leaves) for copies in kinds for each in copies.get((contract, leaf), ())
@@ -377,7 +377,7 @@ class Disk:
         return fullest(found, leaves, peer)
 
     def _read_transitions(self) -> None:
-        """What the records since the last time hold, by leaf."""
+        """Index the transitions in records since the last call, by leaf."""
         digest: Digest | None
         transitions: tuple[Transition, ...]
         for written_for, record in self.records[self._transitions_read :]:
@@ -400,7 +400,7 @@ class Disk:
         self._transitions_read = len(self.records)
 
     def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
-        """What the node holds of what is on the chain and unspent, in the order of the chain."""
+        """The states that the node holds and that are unspent on the chain, in the order of the chain."""
         held = self._held(contract)
         outcomes = [each for each in _indexed(self.blocks, contract) if each.status is LedgerStatus.COMMITTED]
         spent = {state for outcome in outcomes for state in outcome.inputs}
@@ -411,12 +411,12 @@ class Disk:
         return tuple(state for state in made if state.id not in spent)
 
     def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
-        """Those of these that the node holds."""
+        """Those of the given states that the node holds."""
         held = self._held(contract)
         return tuple(held[each] for each in ids if each in held)
 
     def _held(self, contract: ContractAddress) -> dict[StateId, State]:
-        """The states whose bytes are in a record, whatever became of them."""
+        """The states whose bytes are in a record, committed or not."""
         held: dict[StateId, State] = {}
         transitions: tuple[Transition, ...]
         for written_for, record in self.records:
@@ -438,7 +438,7 @@ class Disk:
         return held
 
     def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
-        """What is on the disk for a life that begins, or a contract that is loaded; what is not final is told again."""
+        """The stored state for a starting node or a loaded contract; blocks that are not final are reported again."""
         final, final_height = self._final(confirmations), self.final_height(confirmations)
         read = self._read
         read.go_on(name, self.records)
@@ -479,7 +479,7 @@ class Disk:
         return StoredNode(*own_state, final_height if blocks else None, sent)
 
     def _deployments(self, final: list[ChainBlock], outcomes: Mapping[IntentId, Outcome]) -> StoredDeployments:
-        """What was agreed on and what is on the chain of the node's own, and what others propose."""
+        """The agreements and final deployments of the node's own open intents, and the proposals of others."""
         read = self._read
         own = {intent: None for intent in read.intents.get(NO_CONTRACT, {}) if intent not in outcomes}
         return StoredDeployments(
@@ -490,17 +490,17 @@ class Disk:
         )
 
     def contracts_taken_in(self, name: NodeName) -> tuple[KnownContract, ...]:
-        """The contracts that came to the node through the network."""
+        """The contracts that the node learned of through the network."""
         self._read.go_on(name, self.records)
         return tuple(self._read.taken_in.values())
 
     def owed_count(self, name: NodeName) -> int:
-        """How many deliveries this node has to make, as far as it was told what is on its disk."""
+        """The number of deliveries that this node has to make, by its records."""
         self._read.go_on(name, self.records)
         return len(self._read.undelivered())
 
     def final_height(self, confirmations: int) -> int:
-        """The highest block that was final and is not gone."""
+        """The highest height that was ever final and was not removed since."""
         count, final_height = self._final_heights.get(confirmations, (0, -confirmations))
         for parted_at, top in self.reached[count:]:
             final_height = max(min(final_height, parted_at), top - confirmations)
@@ -518,7 +518,7 @@ class Disk:
         intents: dict[IntentId, Restored],
         outcomes: dict[IntentId, Outcome],
     ) -> None:
-        """What the index has made durable: only a leaf that was signed here confirms its intent (trust rule 1)."""
+        """Apply final blocks to `intents` and `outcomes`: only a leaf signed here confirms an intent (trust rule 1)."""
         for intent, leaf in self._committed(final, contract, intents).items():
             if leaf == self._void_leaf(contract, intent):
                 intents[intent] = replace(intents[intent], was_voided=True)
@@ -530,7 +530,7 @@ class Disk:
     def _committed(
         self, final: list[ChainBlock], contract: Contract, among: Container[IntentId]
     ) -> dict[IntentId, Leaf]:
-        """Those of these intents of a contract whose ids are used on the chain, and by which leaf."""
+        """The intents in `among` whose ids are used in final blocks of a contract, with the leaf that used them."""
         return {
             outcome.intent: outcome.leaf
             for outcome in _indexed(final, contract.address)
@@ -538,7 +538,7 @@ class Disk:
         }
 
     def _void_leaf(self, contract: Contract, intent: IntentId) -> Leaf:
-        """Kept, because every restart asks for all of them."""
+        """The void leaf of an intent; cached, because every restart needs all of them."""
         known = self._void_leaves.get((contract.address, intent))
         if known is None:
             known = void_leaf(domain_separator(contract.chain_id, contract.address), intent)
@@ -577,12 +577,12 @@ def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tupl
 
 
 def _indexed(final: list[ChainBlock], contract: ContractAddress) -> tuple[LedgerOutcome, ...]:
-    """What the index has said of a contract, whoever sent it and in whatever version."""
+    """All outcomes of a contract in these blocks, of any sender and version."""
     return tuple(outcome for block in final for address, outcome in block.outcomes if address == contract)
 
 
 def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
-    """What a record changes in what is remembered of its intent."""
+    """Apply a record to the restored state of its intent."""
     match record:
         case IntentParked(intent, reason):
             intents[intent] = replace(intents[intent], parked_reason=reason)
@@ -600,5 +600,5 @@ def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
 
 
 def _by_bound(signed: SignedLeaf) -> tuple[int, Leaf]:
-    """The order in which a database tells of them."""
+    """The order in which a database returns them."""
     return signed.valid_until_s, signed.leaf

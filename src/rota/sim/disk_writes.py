@@ -1,4 +1,4 @@
-"""How the nodes of a simulated world write to their disks: one transaction at a time, tried until it is done.
+"""Writes of simulated nodes to their disks: one transaction at a time, retried until it succeeds.
 
 The times are those of the engine and the store of a real node.
 """
@@ -20,13 +20,13 @@ RETRY_MS = 250
 
 
 class DiskWrites:
-    """Of all nodes of a world."""
+    """The writes of all nodes of a world."""
 
     def __init__(self, world: OwningWorld) -> None:
         self.world = world
 
     def begin(self, node: SimNode) -> None:
-        """All writes that wait are one transaction."""
+        """Begin a transaction of all pending writes."""
         node.writing_count, node.ordered_count = node.ordered_count, 0
         node.writing_since_ms = self.world.now_ms
         self.world.at(
@@ -34,7 +34,7 @@ class DiskWrites:
         )
 
     def _write(self, node: SimNode, life: int) -> None:
-        """Try to commit. A disk may take nothing, or commit without an answer: then the node tries again later."""
+        """Try to commit; if the disk fails, or commits without an answer, try again later."""
         if node.life != life:
             return
         fate = node.disk.fate
@@ -54,7 +54,7 @@ class DiskWrites:
         self.world.schedule_tick(node)
 
     def _commit(self, node: SimNode) -> bool:
-        """Store the writes that wait; false when the node dies meanwhile. A prefix of them may be stored then."""
+        """Store the pending writes; False if the node dies meanwhile, perhaps with a prefix of them stored."""
         writes = [each for each in node.outbox if isinstance(each, Persist)]
         for write in writes[node.durable_count : node.durable_count + node.writing_count]:
             if self.world.dies_now(node):
@@ -65,7 +65,7 @@ class DiskWrites:
         return True
 
     def _wait_for_disk(self, node: SimNode) -> None:
-        """The store tries again and again; after a while the node takes no step."""
+        """Schedule a retry; after `STALL_MS` the node takes no step."""
         if self.world.now_ms - node.writing_since_ms >= STALL_MS and not node.is_stalled:
             node.is_stalled = True
             self.world.judge.tell(Hung(node.name))
@@ -85,7 +85,7 @@ class DiskWrites:
                 node.disk.follow(record, self.world.transitions)
 
     def tell_recorded(self, node: SimNode, write: Persist) -> None:
-        """The judge learns of records and messages in the order in which the node ordered them."""
+        """Report a stored write to the judge, in the order in which the node issued writes and messages."""
         told = node.untold.popleft()
         assert told is write, "writes are stored in order"
         for record in write.records:

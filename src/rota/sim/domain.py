@@ -1,18 +1,18 @@
-"""A synthetic domain: what the simulator's intents do.
+"""A synthetic domain: the behaviour of the simulator's intents.
 
 A payload is a word, with arguments behind a colon. `spend` replaces the one shared state of the contract, so that
-every intent stands on the last one; `spend:2` another one of several, and `spend:1+2` two at once. `look:1` reads a
-shared state and makes one of its own. `mint` makes a state for everybody and stands on nothing. `pay:B` spends a
-private coin of the sender, if it has one, and makes one for B and one for itself, which only they and the endorsers
-may see. `fund` makes a state that only its sender spends; `take` spends one and makes the next, or ends the intent if
-there is none. `draw:1` spends a shared state that no other word spends and makes the next; it makes the first one if
-there is none, and cannot be assembled while all that there are are locked. `seal:B+C` spends the state that only such
-intents spend and makes the next: its plan adds B and C as endorsers and a witness of the sender's node as a signer.
-Endorsers refuse who spends another's coin or fund. `revert` and `park` end or park the intent at its assembly, `fail`
-makes the domain itself fail, and `refuse` is assembled but no endorser signs it. On `break` the endorsers' own
-domains fail. What is called `revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and fails on the
-ledger. An external intent that says `prepare` spends too, and only one committer may bring it to the ledger. A
-scenario may change its mind about an intent: then the world's word counts, not the payload.
+every intent depends on the previous one; `spend:2` replaces another one of several, and `spend:1+2` two at once.
+`look:1` reads a shared state and makes one of its own. `mint` makes a state for all members and depends on nothing.
+`pay:B` spends a private coin of the sender, if it has one, and makes one for B and one for itself, which only they and
+the endorsers may see. `fund` makes a state that only its sender spends; `take` spends one and makes the next, or ends
+the intent if there is none. `draw:1` spends a shared state that no other word spends and makes the next; it makes the
+first one if there is none, and cannot be assembled while all existing ones are locked. `seal:B+C` spends the state that
+only such intents spend and makes the next: its plan adds B and C as endorsers and a witness of the sender's node as a
+signer. Endorsers refuse a transition that spends another node's coin or fund. `revert` and `park` end or park the
+intent at its assembly, `fail` makes the domain itself fail, and `refuse` is assembled but no endorser signs it. On
+`break` the endorsers' own domains fail. `revert-on-chain` and `revert-on-chain-for-good` behave as `spend` here, and
+fail on the ledger. An external intent with `prepare` spends too, and only one committer may bring it to the ledger. A
+scenario may change the word of an intent in the world's payloads, which override the payload of the intent.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ UNCHANGED: Mapping[IntentId, bytes] = {}
 
 
 class Draft(NamedTuple):
-    """What an intent spends and reads, and the states that it makes: how each begins, and who may see it."""
+    """The inputs and reads of an intent, and the states that it makes: prefix, and the nodes that see it."""
 
     inputs: tuple[StateId, ...]
     reads: tuple[StateId, ...]
@@ -70,16 +70,16 @@ def assemble(
     payloads: Mapping[IntentId, bytes] = UNCHANGED,
     node: NodeName | None = None,
 ) -> list[AssemblyFinished | AssemblyFailed]:
-    """Assemble a slot's intents one after the other, each on what the ones before it have made.
+    """Assemble a slot's intents in order, each on the outputs of the previous ones.
 
-    `unspent` is what the node's own index says; the snapshot tells what is locked and what is new.
-    `payloads` holds what the world has to say of some intents.
+    `unspent` are the states of the node's own index; the snapshot has the locked and the new ones. `payloads` overrides
+    the payloads of some intents.
     """
     spent = set(order.snapshot.locks)
     available: dict[bytes, dict[StateId, State]] = {}
     locked: set[bytes] = set()
     for state in chain(unspent.values(), order.snapshot.states):
-        # What was minted nobody spends: most states are of this kind.
+        # No intent spends minted states, and most states are minted.
         if state.content is None or state.content.startswith(MINTED):
             continue
         if state.id in spent:
@@ -110,7 +110,7 @@ def assemble(
                 for reference in transition.inputs:
                     purse.pop(reference, None)
             attesters = plan_of(transition, intent.sender)
-            # External and planned ones depend on others: nothing is built on them.
+            # External and planned transitions depend on others, so nothing is built on them.
             is_certain = not intent.is_external and not attesters.endorsers
             for state in transition.outputs if is_certain else ():
                 available.setdefault(_purse_of(state), {})[state.id] = state
@@ -120,7 +120,7 @@ def assemble(
 
 
 def plan_of(transition: Transition, sender: Party) -> Attesters:
-    """The attesters that the plan of a transition adds, by the states that it makes."""
+    """The attesters that the plan of a transition adds, derived from the states that it makes."""
     purses = [_purse_of(state) for state in transition.outputs if state.content is not None]
     sealed = next((purse for purse in purses if purse.startswith(SEALED)), None)
     if sealed is None:
@@ -131,7 +131,7 @@ def plan_of(transition: Transition, sender: Party) -> Attesters:
 
 
 def unplanned(order: CheckRound) -> tuple[Refusal, ...]:
-    """An endorser's judgement: a transition is shown with all that its plan adds."""
+    """Refusals of transitions that are shown without all attesters of their plan."""
     pairs = enumerate(zip(order.transitions, order.senders, strict=True))
     return tuple(
         Refusal(transition.intent, "its plan adds more", leaf=transition.leaf)
@@ -146,7 +146,7 @@ def _has_all(shown: Attesters, wanted: Attesters) -> bool:
 
 
 def readable(unspent: Mapping[StateId, State], held: Collection[StateId]) -> dict[StateId, State]:
-    """Without the shared states that somebody made and gave to nobody: no domain builds on what it cannot read."""
+    """The states without shared ones whose contents the node lacks: no domain builds on states that it cannot read."""
     return {
         reference: state
         for reference, state in unspent.items()
@@ -155,9 +155,9 @@ def readable(unspent: Mapping[StateId, State], held: Collection[StateId]) -> dic
 
 
 def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Refusal, ...]:
-    """An endorser's judgement: `refuse` is refused by everybody, `refuse:B+C` by B and C alone.
+    """Refusals by word: every endorser refuses `refuse`, B and C alone refuse `refuse:B+C`.
 
-    An empty transition, by which the sender voids an intent, is against no rule, unless the word is `refuse-all`.
+    An empty transition, by which the sender voids an intent, is only refused if the word is `refuse-all`.
     """
     return tuple(
         Refusal(transition.intent, "against the rules", leaf=transition.leaf)
@@ -167,7 +167,7 @@ def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName 
 
 
 def stolen(order: CheckRound, unspent: Mapping[StateId, State]) -> tuple[Refusal, ...]:
-    """An endorser's judgement: coins and funds are spent by the users of the node that they name, and nobody else."""
+    """Refusals of transitions that spend coins or funds of another node than the sender's."""
     made = {state.id: state for each in (*order.makers, *order.transitions) for state in each.outputs}
     return tuple(
         Refusal(transition.intent, "a state of another is spent", leaf=transition.leaf)
@@ -184,7 +184,7 @@ def _is_of_another(state: State | None, node: NodeName) -> bool:
 
 
 def hidden(order: CheckRound, contract: Contract) -> tuple[Refusal, ...]:
-    """Every endorser sees what is made. Whether its sender or its coordinator hid it no leaf tells: not a judgement."""
+    """Refusals of transitions with outputs hidden from endorsers; unsigned, as no leaf shows which node hid them."""
     return tuple(
         Refusal(transition.intent, "a state is hidden from endorsers", leaf=transition.leaf)
         for transition in order.transitions
@@ -194,7 +194,7 @@ def hidden(order: CheckRound, contract: Contract) -> tuple[Refusal, ...]:
 
 
 def failures(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Leaf, ...]:
-    """On what an endorser's domain fails: `break` at everybody, `break:B+C` at B and C alone."""
+    """The leaves on which an endorser's domain fails: `break` at every endorser, `break:B+C` at B and C alone."""
     return tuple(
         transition.leaf
         for transition in order.transitions
@@ -243,12 +243,12 @@ def _draft(contract: Contract, intent: Intent, word: str, available: dict[bytes,
 
 
 def fund_of(node: NodeName) -> bytes:
-    """How the states begin that only a node's users take."""
+    """The prefix of states that only a node's own users take."""
     return b"fund of " + node.encode()
 
 
 def _drawn_from(word: str) -> bytes:
-    """How the states begin that this word draws from; nothing if it is another word."""
+    """The prefix of states that this word draws from; empty for other words."""
     verb, _, name = word.partition(":")
     return SINGLE + name.encode() if verb == "draw" else b""
 
@@ -258,7 +258,7 @@ def _latest(available: dict[bytes, dict[StateId, State]], purse: bytes) -> tuple
 
 
 def _purse_of(state: State) -> bytes:
-    """How a state's content begins says what it is."""
+    """The kind of a state, which is the prefix of its content."""
     assert state.content is not None, "only who may see a state looks at it"
     return state.content.partition(b"/")[0]
 
@@ -283,20 +283,20 @@ def _transition(separator: bytes, intent: Intent, draft: Draft, order: AssembleI
 
 
 def nonce_of(name: str) -> bytes:
-    """An intent's nonce reads as its name."""
+    """The nonce of an intent, which reads as its name."""
     return name.encode().ljust(NONCE_BYTES, b"\x00")
 
 
 def intent_id(name: str) -> IntentId:
-    """An id that reads as its name, which no party has drawn."""
+    """An id that reads as a name; no party has drawn it."""
     return IntentId(nonce_of(name))
 
 
 def drawn_id(name: str, party: Party, contract: ContractAddress) -> IntentId:
-    """The id that the party draws for the intent of that name."""
+    """The id that the party draws for the intent with this name."""
     return IntentId(page_of(party, contract, nonce_of(name)) + b"\x00")
 
 
 def is_worth_retrying(intent: Intent, payloads: Mapping[IntentId, bytes]) -> bool:
-    """The sender's domain judges a failure on the ledger by the word that the user gave."""
+    """Whether a failure on the ledger is worth a retry, by the user's word; the sender's domain decides."""
     return payloads.get(intent.id) != FAILS_FOR_GOOD

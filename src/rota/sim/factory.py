@@ -1,11 +1,11 @@
-"""The factory of the simulated world, and what its nodes make of contracts that are proposed to them.
+"""The factory of the simulated world, and its nodes' decisions about proposed contracts.
 
-Every domain takes every contract, but for those whose configuration says which node, or the factory, refuses them. A
-node's address in a contract is drawn from its name and the deployment, as a key would be. A call of the factory may be
-late or lost on its way to the chain, like every transaction; what it does there is the ledger's to say.
+Every domain accepts every contract, except those whose configuration names a node, or the factory, that refuses them. A
+node's address in a contract is derived from its name and the deployment, in place of a key. A call of the factory may
+be late or lost on its way to the chain, like every transaction; the ledger decides its effect.
 
-In a world with `has_factory` nodes also learn of contracts from one another (decision 32). What a node was not told of
-the states of such a contract it asks for a few times, as `service.contracts.arrears` does.
+In a world with `has_factory` nodes also learn of contracts from one another (decision 32). A node requests the missing
+states of such a contract a few times, as `service.contracts.arrears` does.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STATES_ASKED_MS = 2_000
 
 
 class Factory:
-    """One for the whole world."""
+    """The factory, with the nodes' answers about contracts; one per world."""
 
     def __init__(self, world: OwningWorld, chain: Chain) -> None:
         self.world = world
@@ -51,7 +51,7 @@ class Factory:
         self.geneses: dict[bytes, bytes] = {}
 
     def judge(self, node: SimNode, order: JudgeProposal) -> None:
-        """A node's own keys and domain answer at once."""
+        """Answer a proposal at once, as the node's own keys and domain would."""
         self.geneses[genesis_hash(order.genesis)] = order.genesis
         genesis = decode_genesis(order.genesis)
         endorser = signer_of(node.name, order.deployment) if node.name in genesis.endorsers else None
@@ -62,7 +62,7 @@ class Factory:
         self.world.tell(node, judged)
 
     def call(self, node: SimNode, order: CallFactory) -> None:
-        """A call leaves a node, and the node hears that it did, or why it could not."""
+        """Send a call to the chain; the node learns that it was sent, or why not."""
         self.world.judge.tell(FactoryOrdered(node.name, order.deployment, order.signers))
         if not node.has_ledger:
             self.world.tell(node, FactoryCalled(order.deployment, "there is no ledger"))
@@ -79,7 +79,7 @@ class Factory:
     # Contracts that nodes learn of from one another.
 
     def acquaint(self, node: SimNode, order: ListContracts | SiftContracts | FindGenesis | AcquireContract) -> None:
-        """A node's own contracts, and those that a peer has told it of."""
+        """Answer requests about a node's own contracts, and about contracts of which a peer informed it."""
         known = {each.contract.address: each for each in node.disk.contracts_taken_in(node.name)}
         match order:
             case ListContracts(peer, request_id, after):
@@ -97,7 +97,7 @@ class Factory:
                 self.world.tell(node, AcquisitionEnded(contract, peer, verdict, verdict is Verdict.REFUSED))
 
     def _acquire(self, node: SimNode, order: AcquireContract) -> Verdict:
-        """What the chain has, as far as the node sees it, and its disk takes."""
+        """Take a contract if the chain that the node sees has it; `BUSY` without a ledger or with a failing disk."""
         if not node.has_ledger or node.disk.is_failing:
             return Verdict.BUSY
         for block in self.world.ledger.blocks:
@@ -135,7 +135,7 @@ class Factory:
 
 
 def _leaves_without_states(node: SimNode, contract: ContractAddress) -> tuple[Leaf, ...]:
-    """What the node's index knows as committed, and of which it holds nothing."""
+    """Leaves that the node's index has as committed, and none of whose states it holds."""
     committed = (
         outcome.leaf
         for block in node.disk.blocks
@@ -147,6 +147,6 @@ def _leaves_without_states(node: SimNode, contract: ContractAddress) -> tuple[Le
 
 
 def signer_of(node: NodeName, deployment: IntentId) -> ContractAddress:
-    """With which address a node endorses in a contract."""
+    """The address with which a node endorses in a contract."""
     digest = hashlib.sha256(node.encode() + deployment).digest()
     return ContractAddress("0x" + digest[:ADDRESS_BYTES].hex())

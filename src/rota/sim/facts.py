@@ -1,7 +1,7 @@
-"""What can be seen of a network from outside: what nodes said, wrote, answered and reported, and what the ledger did.
+"""Facts that can be observed from outside: messages, writes, answers and receipts of nodes, and ledger outcomes.
 
-The invariants (protocol §10) are judged from these facts alone. The simulator tells them as they happen; a test of a
-real cluster may tell them from logs. Facts of one node come in the order in which they happened there.
+The invariants (protocol §10) are judged from these facts alone. The simulator reports them as they occur; a test of a
+real cluster may derive them from logs. Facts of one node come in the order in which they happened there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rota.wire.messages import CoordinatorState, Envelope
 
 
 class RememberedIntent(NamedTuple):
-    """What a new life of a node knows of an intent that is not final."""
+    """The state of an intent that is not final, as restored when a node starts."""
 
     permitted: Leaf | None
     is_parked: bool
@@ -40,10 +40,10 @@ class RememberedIntent(NamedTuple):
 
 
 class Remembered(NamedTuple):
-    """What a new life of a node found on its disk.
+    """The state that a node restored from its disk at a start.
 
     `unacknowledged` are the prepared transitions that it still has to send to their senders, `signed_away` those for
-    which it keeps states as an endorser.
+    which it reserves states as an endorser.
     """
 
     incarnation: int
@@ -56,34 +56,34 @@ class Remembered(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A node began a new life."""
+    """A node began a run."""
 
     node: NodeName
     remembered: Remembered
 
 
 class Stopped(NamedTuple):
-    """A node's life ended: its memory is gone."""
+    """A run of a node ended; its memory is lost."""
 
     node: NodeName
     at_ms: int = 0
 
 
 class Hung(NamedTuple):
-    """A node does nothing from now on, until it resumes or stops; or its disk does nothing."""
+    """A node, or its disk, does nothing from now on, until it resumes or stops."""
 
     node: NodeName
 
 
 class Resumed(NamedTuple):
-    """A node that hung goes on."""
+    """A hung node resumed."""
 
     node: NodeName
     at_ms: int
 
 
 class Sent(NamedTuple):
-    """A message left a node for another; it may be lost."""
+    """A node sent a message to another; it may be lost."""
 
     node: NodeName
     peer: NodeName
@@ -99,14 +99,14 @@ class Recorded(NamedTuple):
 
 
 class HeightReached(NamedTuple):
-    """A node's index stands at this height: the node acts on it, and its messages wait until that is durable."""
+    """A node's index reached this height; the node acts on it, and holds its messages until that is durable."""
 
     node: NodeName
     height: int
 
 
 class FactoryOrdered(NamedTuple):
-    """A node has the factory called for a deployment of its own."""
+    """A node has the factory called for a deployment of its user."""
 
     node: NodeName
     deployment: IntentId
@@ -114,9 +114,9 @@ class FactoryOrdered(NamedTuple):
 
 
 class Deployed(NamedTuple):
-    """The factory has deployed a contract under this id, or a reorganisation has taken it back.
+    """The factory has deployed a contract under this id, or a reorganisation has undone it.
 
-    `is_strange` where somebody has it deployed who is no node of the network and has taken the id.
+    `is_strange` if the deployer took the id and is no node of the network.
     """
 
     deployment: IntentId
@@ -133,7 +133,7 @@ class ContractsKnown(NamedTuple):
 
 
 class Request(Enum):
-    """What a user may ask for."""
+    """The requests of users."""
 
     SUBMIT = "submit"
     CANCEL = "cancel"
@@ -141,7 +141,7 @@ class Request(Enum):
 
 
 class Cause(Enum):
-    """What the plan put into the world that may end an intent without its effect."""
+    """The causes in a plan that may end an intent without its effect."""
 
     CANCELLED = "its user cancels it"
     REFUSED = "enough endorsers refuse it"
@@ -156,7 +156,7 @@ class Cause(Enum):
 
 
 class Wanted(NamedTuple):
-    """A user is about to ask for an intent; without a cause nothing stands against it but what it depends on."""
+    """A user is about to submit an intent; without causes, only a dependency may prevent its effect."""
 
     node: NodeName
     intent: Intent
@@ -164,14 +164,14 @@ class Wanted(NamedTuple):
 
 
 class DomainSaid(NamedTuple):
-    """A shipped domain said why it does not make, or does not endorse, what a user wants."""
+    """A shipped domain gave a reason for not assembling, or not endorsing, an intent."""
 
     intent: IntentId
     reason: str
 
 
 class WorkloadEnded(NamedTuple):
-    """At the end: how much of a domain's workload was committed, and what the workload finds wrong."""
+    """At the end: how much of a domain's workload was committed, and the flaws that the workload found."""
 
     domain: str
     committed_count: int
@@ -179,7 +179,7 @@ class WorkloadEnded(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A user's request has reached a node that runs."""
+    """A user's request has reached a running node."""
 
     node: NodeName
     reply_to: str
@@ -187,7 +187,7 @@ class Asked(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A node answered a user's request, whatever it said."""
+    """A node answered a user's request, with any result."""
 
     node: NodeName
     reply_to: str
@@ -195,7 +195,7 @@ class Answered(NamedTuple):
 
 
 class Promised(NamedTuple):
-    """A user was told that a request was taken."""
+    """A node acknowledged a user's request."""
 
     node: NodeName
     request: Request
@@ -203,21 +203,21 @@ class Promised(NamedTuple):
 
 
 class Reported(NamedTuple):
-    """A user was told how an intent ended."""
+    """A node reported the outcome of an intent to its user."""
 
     node: NodeName
     receipt: Receipt
 
 
 class BrokenFinality(NamedTuple):
-    """A node told its users that the receipts of these intents no longer hold."""
+    """A node reported to its users that the receipts of these intents no longer hold."""
 
     node: NodeName
     intents: tuple[IntentId, ...]
 
 
 class ReceiptRead(NamedTuple):
-    """At the end: what a node answers of an intent of its own; nothing while it has not ended."""
+    """At the end: the outcome that a node returns for an intent of its own; `None` while it is open."""
 
     node: NodeName
     intent: IntentId
@@ -225,7 +225,7 @@ class ReceiptRead(NamedTuple):
 
 
 class NonceRead(NamedTuple):
-    """At the end: a node's next nonce, that of its account on the chain, and how many dispatches are open."""
+    """At the end: a node's next nonce, that of its account on the chain, and the number of open dispatches."""
 
     node: NodeName
     own: int
@@ -242,7 +242,7 @@ class Assembled(NamedTuple):
 
 
 class Signed(NamedTuple):
-    """A party of a node signed a leaf of an intent; told where nodes lie."""
+    """A party of a node signed a leaf of an intent; reported only in worlds with liars."""
 
     node: NodeName
     contract: ContractAddress
@@ -251,14 +251,14 @@ class Signed(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """A user asks for what is valid and will not cancel it: nothing but a lie could keep it from happening."""
+    """A user submits a valid intent and will not cancel it: only a lie could prevent its effect."""
 
     node: NodeName
     intent: IntentId
 
 
 class Received(NamedTuple):
-    """A message reached a node that takes it, at a time by its own clock."""
+    """A node received a message that it accepts, at a time by its own clock."""
 
     node: NodeName
     peer: NodeName
@@ -276,7 +276,7 @@ class ConnectionChanged(NamedTuple):
 
 
 class ContractReset(NamedTuple):
-    """A node reads a contract from its store: what it remembered of its peers there is gone."""
+    """A node loads a contract from its store; what it knew of its peers there is lost."""
 
     node: NodeName
     contract: ContractAddress
@@ -294,7 +294,7 @@ class Endorsed(NamedTuple):
 
 
 class Declined(NamedTuple):
-    """An endorser rejected a coordinator's request because of where its own index stands, or that it stands still."""
+    """An endorser rejected a coordinator's request because of its own index: its height, or that it has stalled."""
 
     node: NodeName
     contract: ContractAddress
@@ -302,7 +302,7 @@ class Declined(NamedTuple):
 
 
 class Approved(NamedTuple):
-    """An endorser approved a round with these leaves, because the plan of its transactions names it."""
+    """An endorser approved a round with these leaves, because the plan of their transactions names it."""
 
     node: NodeName
     contract: ContractAddress
@@ -310,7 +310,7 @@ class Approved(NamedTuple):
 
 
 class Cosigned(NamedTuple):
-    """Parties that the plan of a transaction adds signed its leaf."""
+    """Parties that a transaction's plan adds have signed its leaf."""
 
     node: NodeName
     contract: ContractAddress
@@ -319,7 +319,7 @@ class Cosigned(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """A node lists to others the members that it cannot reach, or has demoted: decided, not sent yet."""
+    """A node lists in a message the members that it cannot reach or has demoted; the message is not sent yet."""
 
     node: NodeName
     contract: ContractAddress
@@ -327,7 +327,7 @@ class PassedOver(NamedTuple):
 
 
 class SteppedAside(NamedTuple):
-    """A coordinator leaves its role, and says who is to follow it."""
+    """A coordinator leaves its role and names its successor."""
 
     node: NodeName
     contract: ContractAddress
@@ -335,14 +335,14 @@ class SteppedAside(NamedTuple):
 
 
 class Submitted(NamedTuple):
-    """A base-ledger transaction left its node for the chain."""
+    """A node sent a base-ledger transaction to the chain."""
 
     node: NodeName
     dispatch: RoundDispatch
 
 
 class BlockMined(NamedTuple):
-    """The chain has a new block; what it committed was told before."""
+    """The chain has a new block; its commits were reported before."""
 
     height: int
     time_s: int
@@ -357,45 +357,45 @@ class Committed(NamedTuple):
 
 
 class Reorganised(NamedTuple):
-    """The chain took so many of its latest blocks back; their transitions are told as undone, latest first."""
+    """The chain removed this many of its latest blocks; their transitions are reported as undone, latest first."""
 
     depth: int
 
 
 class Undone(NamedTuple):
-    """What a transition did on the ledger was taken back with its block."""
+    """The effect of a transition was undone with its block."""
 
     contract: ContractAddress
     height: int
     transition: Transition
 
 
-# A queue's name, how long it is, and how long it may be.
+# A queue's name, its length, and its bound.
 Queue = tuple[str, int, int]
 
 
 class Measured(NamedTuple):
-    """How long the queues of a node were, and how long each may be."""
+    """The lengths and bounds of a node's queues."""
 
     node: NodeName
     queues: tuple[Queue, ...]
 
 
 class FaultsEnded(NamedTuple):
-    """Everything is mended: from now on the network must come to rest."""
+    """All faults have ended: from now on the network must come to rest."""
 
     at_ms: int
 
 
 class CalmPassed(NamedTuple):
-    """A while passed without faults, new intents and jumps of time; what is open then and waits for nothing."""
+    """A time without faults, new intents and time jumps has passed; the open intents then that wait for nothing."""
 
     for_ms: int
     waiting: tuple[IntentId, ...]
 
 
 class Quiet(NamedTuple):
-    """Everything has ended, or never will; what nodes said to one another in a time after that, by kind."""
+    """All intents have ended, or never will; the messages sent during some time after that, by kind."""
 
     is_at_rest: bool
     after_ms: int
@@ -411,13 +411,13 @@ class Skipped(NamedTuple):
 
 
 class RunEnded(NamedTuple):
-    """The run is over: judgement follows."""
+    """The run is over; the invariants conclude next."""
 
     at_ms: int
 
 
 class HeartbeatSeen(NamedTuple):
-    """A coordinator said in which state it is; told once a heartbeat, also for one that only itself can hear."""
+    """A coordinator sent its state; reported once per heartbeat, even if no other node can receive it."""
 
     node: NodeName
     contract: ContractAddress
@@ -427,7 +427,7 @@ class HeartbeatSeen(NamedTuple):
 
 
 class Indexed(NamedTuple):
-    """At the end: where a node's index stands, and which states are unspent on its disk."""
+    """At the end: the height of a node's index on its disk, and the unspent states there."""
 
     node: NodeName
     contract: ContractAddress
@@ -436,7 +436,7 @@ class Indexed(NamedTuple):
 
 
 class LedgerStood(NamedTuple):
-    """At the end: where the ledger itself stands."""
+    """At the end: the ledger's own height and unspent states."""
 
     contract: ContractAddress
     height: int

@@ -1,7 +1,7 @@
-"""What goes wrong in the simulated world: each fault by name, what it does, and how it is mended.
+"""The faults of the simulated world: what each does, and how it is repaired.
 
-A fault hurts the world at once and says how it is mended; the swarm mends it when its time is over, and everything when
-the trouble ends. Faults overlap: mending one may mend more, as heals of a network do.
+A fault takes effect at once and returns its repair; the swarm repairs it after its planned time, and all faults when
+the fault phase ends. Faults overlap: repairing one may repair more, as healing the network does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Mend = Callable[[], None]
 
 
 class Harm(NamedTuple):
-    """What a fault has to do with: the world, its weather, the fault as it was planned, and chance for the rest."""
+    """The input of a fault: the world, its weather, the planned fault, and a source of randomness."""
 
     world: World
     weather: BadWeather
@@ -51,14 +51,14 @@ DUPLICATION_MAX = 0.3
 DELAYS_MAX_MS = (1, 20, 500, 2_000)
 EFFECTS_BEFORE_DEATH_MAX = 40
 COMMITS_LOST_MAX = 200
-# How many times dearer gas becomes; the last is more than a submitter may pay.
+# Factors of the gas price; the last one exceeds what a submitter may pay.
 GAS_SPIKES = (2, 10, 100, 1_000)
-# Above what the forger has said of itself.
+# Above the heartbeat numbers that the forger itself has sent.
 FORGED_HEARTBEAT = 1_000_000
 
 
 class BadWeather(Weather):
-    """Loses, duplicates, delays and forges by chance, as bad as it is set."""
+    """Loses, duplicates, delays and forges messages at random, at the configured rates."""
 
     def __init__(self, random: Random, names: tuple[NodeName, ...], has_echo: bool) -> None:
         self.random = random
@@ -67,7 +67,7 @@ class BadWeather(Weather):
         self.calm()
 
     def calm(self) -> None:
-        """Good weather."""
+        """Reset all rates and delays."""
         self.loss = self.duplication = self.dropped = self.unanswered = self.forging = self.echoing = 0.0
         self.corrupting = 0.0
         self.jitter_ms = self.delayed_ms = 0
@@ -85,13 +85,13 @@ class BadWeather(Weather):
         return tuple(latency_ms + self.random.randint(0, self.jitter_ms) for _ in range(copies))
 
     def echoed(self, heard_count: int) -> int | None:
-        """Any of the latest messages, late as it is, comes once more."""
+        """The index of an earlier message to deliver again, or None."""
         if not self.echoing or not heard_count or self.random.random() >= self.echoing:
             return None
         return self.random.randrange(heard_count)
 
     def passage(self) -> Passage:
-        """A transaction may be dropped or late, and its answer may be lost."""
+        """How a transaction reaches the chain: perhaps dropped or late, perhaps without an answer."""
         if not (self.dropped or self.unanswered or self.delayed_ms):
             return GOOD_PASSAGE
         is_dropped = self.random.random() < self.dropped
@@ -99,11 +99,11 @@ class BadWeather(Weather):
         return Passage(delay_ms, self.random.random() >= self.unanswered)
 
     def is_damaged(self) -> bool:
-        """By chance this message does not arrive as it was sent."""
+        """Whether this message arrives damaged."""
         return bool(self.corrupting) and self.random.random() < self.corrupting
 
     def damage(self, data: bytes) -> bytes:
-        """A frame is cut, or some of its bytes are others, are missing, or are there twice."""
+        """Cut a frame, or replace, remove or repeat some of its bytes."""
         first, last = sorted(self.random.choices(range(len(data) + 1), k=2))
         match self.random.randrange(4):
             case 0:
@@ -116,7 +116,7 @@ class BadWeather(Weather):
                 return data[:last] + data[first:]
 
     def forged(self, source: NodeName, target: NodeName, envelope: Envelope) -> tuple[NodeName, Message] | None:
-        """Somebody who is not asked answers in its own name, with what it overheard."""
+        """An answer by a node that was not asked, in its own name, with values from the overheard message; or None."""
         if not self.forging or self.random.random() >= self.forging:
             return None
         body = envelope.body
@@ -135,12 +135,12 @@ class BadWeather(Weather):
 
 
 def apply(world: World, weather: BadWeather, fault: Fault) -> Mend:
-    """Do harm, and say how it is mended."""
+    """Apply a fault; returns its repair."""
     return _KINDS[fault.kind](Harm(world, weather, fault, Random(fault.draw)))
 
 
 def mend_all(world: World, weather: BadWeather) -> None:
-    """Everything is well from now on."""
+    """Repair all faults."""
     weather.calm()
     for node in world.nodes.values():
         node.disk.fate = Fate.WORKS
@@ -171,14 +171,14 @@ def mend_all(world: World, weather: BadWeather) -> None:
 
 
 def _crash(harm: Harm) -> Mend:
-    """Killed; started again later."""
+    """Kill the node; start it again later."""
     if harm.world.nodes[harm.fault.node].core is not None:
         harm.world.crash(harm.fault.node)
     return lambda: _start(harm.world, harm.fault.node)
 
 
 def _fail_over(harm: Harm) -> Mend:
-    """Its database is a copy from now on that lacks the last commits; the node notices, ends, and is started again."""
+    """Replace its database by a copy without the last commits; the node notices, ends, and is started again."""
     node = harm.world.nodes[harm.fault.node]
     if node.core is not None:
         harm.world.crash(harm.fault.node)
@@ -187,25 +187,25 @@ def _fail_over(harm: Harm) -> Mend:
 
 
 def _torn(harm: Harm) -> Mend:
-    """Killed between two effects of a step."""
+    """Kill the node between two effects of a step."""
     harm.world.crash_after(harm.fault.node, harm.random.randint(0, EFFECTS_BEFORE_DEATH_MAX))
     return lambda: _start(harm.world, harm.fault.node)
 
 
 def _hang(harm: Harm) -> Mend:
-    """Does nothing for a while, and then goes on with what it knew."""
+    """Hang the node for a while; it resumes with its memory."""
     harm.world.hang(harm.fault.node, True)
     return lambda: harm.world.hang(harm.fault.node, False)
 
 
 def _stop(harm: Harm) -> Mend:
-    """Asked to stop; gone when its time is over, and started again."""
+    """Ask the node to stop, and restart it when the fault's time is over."""
     harm.world.stop(harm.fault.node)
     return lambda: _restart(harm.world, harm.fault.node, harm.world.nodes[harm.fault.node].config)
 
 
 def _upgrade(harm: Harm) -> Mend:
-    """Asked to stop, and started again with other settings and another minor version of the protocol."""
+    """Ask the node to stop, and start it again with other settings and another minor version of the protocol."""
     harm.world.stop(harm.fault.node)
     config = replace(
         harm.world.nodes[harm.fault.node].config,
@@ -220,7 +220,7 @@ def _upgrade(harm: Harm) -> Mend:
 
 
 def _clock(harm: Harm) -> Mend:
-    """Runs fast or slow, and jumps."""
+    """Make the node's clock run fast or slow, and jump."""
     node = harm.world.nodes[harm.fault.node]
     jump_ms = harm.random.choice((0, 0, 300, 5_000, 60_000, -2_000))
     node.clock.change(harm.world.now_ms, harm.random.randint(800, 1_250), jump_ms)
@@ -250,7 +250,7 @@ def _restart(world: World, name: NodeName, config: Config, version: tuple[int, i
 
 
 def _older(harm: Harm) -> Mend:
-    """Killed, and started as the build before this one; the swarm may end while it still runs that."""
+    """Kill the node, and start it as the previous build; it may still run that when the swarm ends."""
     world, name = harm.world, harm.fault.node
     if world.nodes[name].core is not None:
         world.crash(name)
@@ -265,7 +265,7 @@ def _upgrade_older(world: World, name: NodeName) -> None:
 
 
 def _outage(harm: Harm) -> Mend:
-    """Longer than every timer of the protocol: a node is away, hangs, has no ledger, or nobody reaches it."""
+    """Longer than every timer of the protocol: the node is down, hangs, has no ledger, or is disconnected."""
     world, name = harm.world, harm.fault.node
     kind = harm.random.choice((_crash, _hang, _ledger, None))
     if kind is not None:
@@ -278,13 +278,13 @@ def _outage(harm: Harm) -> Mend:
 
 
 def _signer(harm: Harm) -> Mend:
-    """The signer of a node signs neither transitions nor transactions for a while."""
+    """The node's signer signs neither transitions nor transactions for a while."""
     harm.world.hang_signer(harm.fault.node, True)
     return lambda: harm.world.hang_signer(harm.fault.node, False)
 
 
 def _domain(harm: Harm) -> Mend:
-    """The domain of a node assembles nothing for a while, and then everything."""
+    """The node's domain assembles nothing for a while, and then everything."""
     harm.world.hang_domain(harm.fault.node, True)
     return lambda: harm.world.hang_domain(harm.fault.node, False)
 
@@ -293,20 +293,20 @@ def _domain(harm: Harm) -> Mend:
 
 
 def _cut(harm: Harm) -> Mend:
-    """Nothing passes between two."""
+    """Cut the connection of two nodes in both directions."""
     harm.world.wires.cut_way(harm.fault.node, harm.fault.other)
     harm.world.wires.cut_way(harm.fault.other, harm.fault.node)
     return harm.world.wires.heal
 
 
 def _one_way(harm: Harm) -> Mend:
-    """Nothing passes from one to another."""
+    """Cut the connection of two nodes in one direction."""
     harm.world.wires.cut_way(harm.fault.node, harm.fault.other)
     return harm.world.wires.heal
 
 
 def _loss(harm: Harm) -> Mend:
-    """Messages are lost, copied, delayed and reordered."""
+    """Lose, copy, delay and reorder messages."""
     harm.weather.loss = harm.random.uniform(0, LOSS_MAX)
     harm.weather.duplication = harm.random.uniform(0, DUPLICATION_MAX)
     harm.weather.jitter_ms = harm.random.choice(DELAYS_MAX_MS)
@@ -319,7 +319,7 @@ def _clear(weather: BadWeather) -> None:
 
 
 def _slow(harm: Harm) -> Mend:
-    """One is slow for everybody, or one way is slow."""
+    """Delay messages of the node to every peer, or to one."""
     delay_ms = harm.random.choice((200, 1_000, 2_000))
     others = harm.world.nodes if harm.random.random() < 0.5 else (harm.fault.other,)
     for other in others:
@@ -328,13 +328,13 @@ def _slow(harm: Harm) -> Mend:
 
 
 def _reconnect(harm: Harm) -> Mend:
-    """A connection breaks and is made again."""
+    """Break a connection and make it again."""
     harm.world.wires.reconnect(harm.fault.node, harm.fault.other)
     return _nothing
 
 
 def _certificate(harm: Harm) -> Mend:
-    """A node shows a new certificate: every connection breaks, and some peers do not know it for a while."""
+    """The node shows a new certificate: every connection breaks, and some peers do not know it for a while."""
     world, name = harm.world, harm.fault.node
     for other in world.nodes:
         if other == name:
@@ -348,19 +348,19 @@ def _certificate(harm: Harm) -> Mend:
 
 
 def _forge(harm: Harm) -> Mend:
-    """Somebody answers what others were asked."""
+    """Forge answers by nodes that were not asked."""
     harm.weather.forging = harm.random.uniform(0.1, 1.0)
     return lambda: setattr(harm.weather, "forging", 0.0)
 
 
 def _echo(harm: Harm) -> Mend:
-    """What was said is heard once more, much later."""
+    """Deliver earlier messages again, much later."""
     harm.weather.echoing = harm.random.uniform(0.05, 0.5)
     return lambda: setattr(harm.weather, "echoing", 0.0)
 
 
 def _corrupt(harm: Harm) -> Mend:
-    """Frames are cut, or some of their bytes are others: nothing of them is told, and the connection ends."""
+    """Cut frames or change some of their bytes: the receiver discards them and ends the connection."""
     harm.weather.corrupting = harm.random.uniform(0.001, CORRUPTION_MAX)
     return lambda: setattr(harm.weather, "corrupting", 0.0)
 
@@ -369,13 +369,13 @@ def _corrupt(harm: Harm) -> Mend:
 
 
 def _disk(harm: Harm) -> Mend:
-    """Nothing can be written."""
+    """Every write fails."""
     harm.world.nodes[harm.fault.node].disk.fate = Fate.FAILS
     return lambda: _mend_disk(harm.world, harm.fault.node)
 
 
 def _lie(harm: Harm) -> Mend:
-    """What is written is reported as not written."""
+    """Writes succeed and are reported as failed."""
     harm.world.nodes[harm.fault.node].disk.fate = Fate.LIES
     return lambda: _mend_disk(harm.world, harm.fault.node)
 
@@ -387,7 +387,7 @@ def _slow_disk(harm: Harm) -> Mend:
 
 
 def _stuck_disk(harm: Harm) -> Mend:
-    """No write ends before the disk goes on."""
+    """No write completes before the repair."""
     harm.world.set_disk_delay(harm.fault.node, None)
     return lambda: harm.world.set_disk_delay(harm.fault.node, 0)
 
@@ -401,13 +401,13 @@ def _mend_disk(world: World, name: NodeName) -> None:
 
 
 def _lag(harm: Harm) -> Mend:
-    """An index stands still."""
+    """Stop the node's index."""
     harm.world.lag(harm.fault.node, True)
     return lambda: harm.world.lag(harm.fault.node, False)
 
 
 def _stale(harm: Harm) -> Mend:
-    """A node reads the chain from one that is some blocks behind, and late."""
+    """The node reads the chain from an Ethereum node that is some blocks behind, and late."""
     node = harm.world.nodes[harm.fault.node]
     node.blocks_behind = harm.random.randint(1, 5)
     node.index_delay_ms = harm.random.choice((1, 200, 3_000))
@@ -420,13 +420,13 @@ def _read_fresh(world: World, node: SimNode) -> None:
 
 
 def _ledger(harm: Harm) -> Mend:
-    """A node has no ledger."""
+    """Take the ledger from the node."""
     harm.world.set_ledger(harm.fault.node, False)
     return lambda: harm.world.set_ledger(harm.fault.node, True)
 
 
 def _stall(harm: Harm) -> Mend:
-    """Nothing is mined."""
+    """Stop mining."""
     harm.world.chain.is_mining = False
     return lambda: _start_mining(harm.world)
 
@@ -438,7 +438,7 @@ def _start_mining(world: World) -> None:
 
 
 def _drop(harm: Harm) -> Mend:
-    """The pool forgets what it holds, and part of what it is sent."""
+    """The pool drops its transactions, and some of those that it receives."""
     harm.world.ledger.pool.clear()
     harm.world.ledger.waiting.clear()
     harm.weather.dropped = harm.random.uniform(0.1, 0.7)
@@ -446,7 +446,7 @@ def _drop(harm: Harm) -> Mend:
 
 
 def _unknown(harm: Harm) -> Mend:
-    """Transactions are late and overtake one another, and nobody says whether they arrived."""
+    """Transactions are late and overtake one another, and some are sent without an answer."""
     harm.weather.unanswered = harm.random.uniform(0.1, 0.9)
     harm.weather.delayed_ms = harm.random.choice((0, 500, 5_000))
     return lambda: _answer(harm.weather)
@@ -457,7 +457,7 @@ def _answer(weather: BadWeather) -> None:
 
 
 def _reorganise(harm: Harm) -> Mend:
-    """The latest blocks are taken back, never more than the deepest reorganisation in force."""
+    """Remove the latest blocks, never more than the deepest reorganisation in force."""
     depth = min(harm.random.randint(1, REORGANISATION_DEPTH_MAX), harm.world.chain.depth_left(REORGANISATION_DEPTH_MAX))
     if depth > 0:
         harm.world.chain.reorganise(depth, keeps_transactions=harm.random.random() < 0.7)
@@ -465,7 +465,7 @@ def _reorganise(harm: Harm) -> Mend:
 
 
 def _gas(harm: Harm) -> Mend:
-    """Gas becomes dearer; pools keep what pays too little, or refuse it."""
+    """Raise the gas price; pools hold transactions that pay too little, or reject them."""
     chain = harm.world.chain
     harm.world.ledger.is_priced = True
     harm.world.ledger.base_fee_wei = BASE_FEE_WEI * harm.random.choice(GAS_SPIKES)
@@ -479,20 +479,20 @@ def _cheapen(world: World) -> None:
 
 
 def _refuse(harm: Harm) -> Mend:
-    """A node's Ethereum node refuses its transactions for any reason; sometimes it passes them on all the same."""
+    """The node's Ethereum node rejects its transactions for a random reason; sometimes it forwards them anyway."""
     node = harm.world.nodes[harm.fault.node]
     node.refusing = Refusing(harm.random.choice(tuple(Objection)), harm.random.random() < 0.3)
     return lambda: setattr(node, "refusing", None)
 
 
 def _stranger(harm: Harm) -> Mend:
-    """Another process that has a node's key uses a nonce for which a transaction of the node waits in the pool."""
+    """Another process with the node's key uses a nonce for which a transaction of the node is pooled."""
     harm.world.ledger.take_nonce(harm.fault.node)
     return _nothing
 
 
 def _forks(harm: Harm) -> Mend:
-    """The latest blocks are taken back, and the Ethereum nodes that a node asks show it now one fork, now the other."""
+    """Remove the latest blocks; the node's Ethereum nodes show it the old and the new fork in turn."""
     world, node = harm.world, harm.world.nodes[harm.fault.node]
     depth = min(harm.random.randint(1, REORGANISATION_DEPTH_MAX), world.chain.depth_left(REORGANISATION_DEPTH_MAX))
     if depth > 0:
@@ -503,17 +503,17 @@ def _forks(harm: Harm) -> Mend:
 
 
 def _lose_blocks(harm: Harm) -> Mend:
-    """Blocks are taken back that were final for everybody, with their transactions or without."""
+    """Remove blocks that were final for every node, with or without their transactions."""
     depth = harm.world.config.confirmations + harm.random.randint(1, REORGANISATION_DEPTH_MAX)
     harm.world.chain.reorganise(depth, keeps_transactions=harm.random.random() < 0.3)
-    # Another block in the place of each: a chain that is only shorter may be one that lags behind.
+    # Replace each block: a chain that is only shorter may be one that lags behind.
     for _ in range(depth):
         harm.world.chain.mine(is_empty=True)
     return _nothing
 
 
 def _nothing() -> None:
-    """It is over at once."""
+    """No repair is needed."""
 
 
 _KINDS: dict[str, Callable[[Harm], Mend]] = {

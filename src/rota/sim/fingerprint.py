@@ -1,8 +1,8 @@
 """A digest of everything that happened in a run. Two runs with the same digest behaved alike.
 
-It rests on the wire's bytes and on stable codes (`codes.py`), so that renaming a class, a member of an enumeration or a
-field, moving a module, or rewording a text for people leaves it as it is. What nodes are asked, order, write and send
-counts, at which virtual time; what their machines look like inside does not.
+It is computed from wire bytes and stable codes (`codes.py`), so that renaming a class, a member of an enumeration or a
+field, moving a module, or rewording a text for people does not change it. Inputs, effects, writes and messages of nodes
+count, with their virtual times; the internal state of machines does not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.sim.recorder import OwningWorld, Recorder
 from rota.sim.sim_node import SimNode
 from rota.wire.messages import Envelope
 
-# What happened, each with its own number.
+# The number of each kind of happening.
 SENT, STEPPED, PERFORMED, WROTE, MINED, REMOVED, STARTED, STOPPED = range(1, 9)
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -36,40 +36,40 @@ class Fingerprint(Recorder):
         return self._hash.hexdigest()
 
     def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
-        """A message, whole."""
+        """Add a message with its content and fate."""
         version = tuple(envelope.protocol_version)
         self._take(world, SENT, (source, target, MESSAGE_FATES[fate], version, message_bytes(envelope)))
 
     def stepped(self, world: OwningWorld, node: SimNode) -> None:
-        """A node's core took an event."""
+        """Add a step of a node's core."""
         self._take(world, STEPPED, node.name)
 
     def performed(self, world: OwningWorld, node: SimNode, effect: Effect) -> None:
-        """An effect; a message of a node to itself with its content, as it passes no wire."""
+        """Add an effect; with the content of a message that a node sends to itself, which passes no wire."""
         values = effect_values(effect)
         if isinstance(effect, SendMessage) and effect.peer == node.name:
             values = (values, message_bytes(effect.envelope))
         self._take(world, PERFORMED, (node.name, values))
 
     def wrote(self, world: OwningWorld, node: SimNode, write: Persist) -> None:
-        """A write with its records and what the disk made of it."""
+        """Add a write with its records and the disk's fate."""
         records = tuple(record_values(record) for record in write.records)
         self._take(world, WROTE, (node.name, DISK_FATES[node.disk.fate], write.contract, records))
 
     def mined(self, world: OwningWorld, block: ChainBlock) -> None:
-        """A block."""
+        """Add a block."""
         self._take(world, MINED, block_values(block))
 
     def removed(self, world: OwningWorld, blocks: tuple[ChainBlock, ...]) -> None:
-        """Blocks that the chain took back."""
+        """Add the blocks that the chain removed."""
         self._take(world, REMOVED, tuple(block.hash for block in blocks))
 
     def started(self, world: OwningWorld, node: SimNode) -> None:
-        """A node began to run."""
+        """Add the start of a node."""
         self._take(world, STARTED, node.name)
 
     def stopped(self, world: OwningWorld, node: SimNode) -> None:
-        """A node's process ended."""
+        """Add the end of a node's run."""
         self._take(world, STOPPED, node.name)
 
     def _take(self, world: OwningWorld, kind: int, values: Plain) -> None:

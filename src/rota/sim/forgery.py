@@ -1,9 +1,9 @@
-"""What a node that lies says: messages that its machine never made.
+"""Forged messages: messages of a lying node that its machine never made.
 
-A lie is told once: the next message of its kind on its way is changed. Whoever lies is careful. It works every leaf
-and digest out anew, so that the lie holds together; what it cannot make is the signature of somebody else's party.
-Altered is what was asked for: a transition makes a state that its sender never made, a permission is asked for
-another leaf, an intent is delegated in the name of another node's party. Invented is the intent itself.
+A forgery applies once, to the next message of its kind on its way. It is consistent: all leaves and digests are
+computed again; only signatures of other nodes' parties cannot be forged. `ALTERED` changes the request: a transition
+makes a state that its sender never made, permission is requested for another leaf, an intent is delegated in the name
+of another node's party. `INVENTED` invents the intent itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORGED_CONTENT: Final = b"shared/forged"
 
 
 class Lie(Enum):
-    """What is false in a message."""
+    """The false part of a message."""
 
     ALTERED = "altered"
     INVENTED = "invented"
@@ -40,28 +40,28 @@ class Lie(Enum):
 
 @dataclass(slots=True)
 class Forgery(MessageRule):
-    """The next such message is changed."""
+    """Changes the next message that it matches."""
 
     lie: Lie
 
     def apply(self, contract: Contract, envelope: Envelope) -> Envelope:
-        """The message as it leaves the node that lies."""
+        """The message as the lying node sends it."""
         separator = domain_separator(contract.chain_id, contract.address)
         return replace(envelope, body=_LIES[(self.kind, self.lie)](separator, envelope.body))
 
 
 def can_be_told(kind: str, lie: Lie) -> bool:
-    """There is such a lie in messages of this kind."""
+    """Whether messages of this kind can have this lie."""
     return (kind, lie) in _LIES
 
 
 def tellable(lie: Lie) -> str:
-    """The kinds of message in which this lie can be told."""
+    """The kinds of message that can have this lie."""
     return ", ".join(kind for kind, known in _LIES if known is lie)
 
 
 def _alter_transition(separator: bytes, transition: Transition) -> Transition:
-    """It makes another state than its sender made, under a leaf that says so and the old signature."""
+    """The transition with another output state and its new leaf, under the old signature."""
     commitment = state_commitment(FORGED_CONTENT)
     seen_by = transition.outputs[0].distribution
     unnamed = State(StateId(transition.leaf, 0), commitment, seen_by, FORGED_CONTENT)
@@ -70,7 +70,7 @@ def _alter_transition(separator: bytes, transition: Transition) -> Transition:
 
 
 def _invent_transition(separator: bytes, transition: Transition) -> Transition:
-    """The same transition, of an intent that nobody submitted."""
+    """The same transition for an intent that no user submitted."""
     invented = replace(transition, intent=INVENTED)
     leaf = leaf_of_transition(separator, invented)
     outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(transition.outputs))
@@ -116,7 +116,7 @@ def _invent_assembly(_: bytes, body: Message) -> Message:
 
 
 def _alter_delegation(_: bytes, body: Message) -> Message:
-    """The intent is said to be of a party that lives elsewhere."""
+    """Attribute the intent to a party of another node."""
     assert isinstance(body, DelegationCommand), "a lie knows its kind"
     first, *others = body.delegations
     altered = replace(first, intent=replace(first.intent, sender=Party("somebody@elsewhere")))

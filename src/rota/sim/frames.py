@@ -1,7 +1,7 @@
-"""A message as it is read at the other end of a real wire: written by the codec, and read by it.
+"""Messages as a peer reads them: encoded and decoded by the codec.
 
-A node of a newer minor version writes its frames as such a version may: with its own number, and with a field and a
-kind of message that we do not know.
+A node of a newer minor version writes frames that such a version may write: with its own number, and with a field and a
+kind of message that this version does not know.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNKNOWN_FIELD = b"\xa0\x38\x01"
 
 
 def over_the_wire(envelope: Envelope) -> Envelope:
-    """The message once it was a frame; what cannot be written or read is an error of ours."""
+    """The message after encoding and decoding; a failure of either is a defect of the codec."""
     frame = decode_frame(frame_of(envelope))
     assert isinstance(frame, Frame), f"{type(envelope.body).__name__} cannot be read: {frame}"
     (read,) = frame.envelopes
@@ -39,23 +39,24 @@ def over_the_wire(envelope: Envelope) -> Envelope:
 
 
 def frame_of(envelope: Envelope) -> bytes:
-    """The message as its node writes it."""
+    """The frame in which the message's node sends it."""
     if envelope.protocol_version == PROTOCOL_VERSION:
         return encode_frame((envelope,))
     return _as_of(envelope.protocol_version, encode_frame((envelope.of_version(PROTOCOL_VERSION),)))
 
 
 def arrives_whole(envelope: Envelope, data: bytes) -> bool:
-    """These bytes are read as this message. The codec reads any bytes without harm, and a channel is authenticated:
+    """Whether these bytes decode to this message.
 
-    what is read as another message arrives no more than what cannot be read.
+    The codec decodes any bytes without harm, and channels are authenticated: bytes that decode to another message are
+    dropped like bytes that do not decode.
     """
     frame = decode_frame(data)
     return isinstance(frame, Frame) and frame.envelopes == (envelope,)
 
 
 def acceptable(envelope: Envelope) -> Envelope | None:
-    """What a peer reads of a message that a liar made; nothing when no codec writes it or reads it."""
+    """The message that a peer decodes from a liar's message; None if the codec cannot write or read it."""
     try:
         data = encode_frame((envelope.of_version(PROTOCOL_VERSION),))
     except (AssertionError, ValueError, TypeError, OverflowError):
@@ -67,7 +68,7 @@ def acceptable(envelope: Envelope) -> Envelope | None:
 
 
 def as_before(body: Message) -> Message | None:
-    """What the build before this one sends or reads of a message: without the newest fields, or nothing."""
+    """The message as the previous build sends or reads it: without the newest fields, or None if it is unknown."""
     match body:
         case CoordinatorHeartbeat():
             return replace(body, missing=()) if body.missing else body

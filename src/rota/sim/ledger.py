@@ -1,9 +1,9 @@
 """A pure model of the base ledger's contract (ledger): states, intents, rounds, and blocks.
 
-It has the contract's rules and nothing of its own: an intent commits once; an input must be unspent; what
-depends on ledger state skips that transition and nothing else; expiry and missing signatures revert the
-whole round; a state exists only when the transition that makes it has committed. A chain may also take
-its latest blocks back: what they did is undone, and their transactions are in the pool again.
+It has the contract's rules and nothing of its own: an intent commits once; an input must be unspent; a condition on
+ledger state skips that transition and nothing else; expiry and missing signatures revert the whole round; a state
+exists only when the transition that makes it has committed. A reorganisation removes the latest blocks: their effects
+are undone, and their transactions return to the pool.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rota.model.types import BlockHash, Contract, ContractAddress, Digest, Inten
 
 GENESIS_TIME_S = 1_000_000
 BASE_FEE_WEI = 1_000_000_000
-# By how much a transaction must offer more than the one with its nonce in the pool.
+# By how much a transaction must outbid the one with its nonce in the pool.
 REPLACED_PERCENT = 10
 FAILS_ON_CHAIN = b"revert-on-chain"
 FAILS_FOR_GOOD = b"revert-on-chain-for-good"
@@ -29,7 +29,7 @@ GENESIS = ChainBlock(0, BlockHash(bytes(32)), BlockHash(bytes(32)), GENESIS_TIME
 
 @dataclass(slots=True)
 class ContractState:
-    """What the contract keeps: which intents are used and which states are unspent."""
+    """The contract's storage: used intents, unspent states and spent states."""
 
     used: dict[IntentId, Leaf] = field(default_factory=dict)
     unspent: dict[StateId, State] = field(default_factory=dict)
@@ -37,9 +37,9 @@ class ContractState:
 
 
 class Ledger:
-    """One chain: a pool of transactions in the order of their nonces, and blocks.
+    """One chain: a pool of transactions ordered by nonce, and blocks.
 
-    `payloads` says which intents have a call that fails on the ledger.
+    `payloads` determines which intents have a call that fails on the ledger.
     """
 
     def __init__(self, contracts: tuple[Contract, ...], payloads: Mapping[IntentId, bytes] | None = None) -> None:
@@ -52,20 +52,20 @@ class Ledger:
         self.commits: list[tuple[int, IntentId, Leaf]] = []
         self.waiting: dict[IntentId, FactoryDeployment] = {}
         self.deployed: dict[IntentId, FactoryDeployment] = {}
-        # Which contracts are on the chain only while the factory's deployment of them is.
+        # Contracts that exist only while the factory's deployment of them is on the chain.
         self._factory_made: dict[ContractAddress, IntentId] = {}
         self._payloads = payloads if payloads is not None else {}
         self._mined: list[list[tuple[RoundDispatch, str]]] = [[]]
-        # What each block committed, in order: the same leaf may come twice in a block and be skipped once.
+        # The commits of each block, in order: the same leaf may be in a block twice and be skipped once.
         self._committed: list[list[tuple[ContractAddress, Transition]]] = [[]]
         self._made: dict[StateId, State] = {}
-        # What a block asks for a unit of gas. Prices count once there was a gas spike.
+        # The gas price of a block. Prices count only after the first gas spike.
         self.base_fee_wei = BASE_FEE_WEI
         self.is_priced = False
-        # Nonces that a stranger who holds an account's key has used, by block.
+        # Nonces used by a stranger who has an account's key, by block.
         self._taken: list[list[tuple[str, int]]] = [[]]
         self._strange: dict[str, None] = {}
-        # Where nobody lies, what is sent holds together: only its signatures are counted.
+        # Without liars, submitted rounds are consistent: only their signatures are counted.
         self.flaw_of: Callable[[DispatchRound], str] | None = None
 
     @property
@@ -74,7 +74,7 @@ class Ledger:
         return self.blocks[-1].height
 
     def send(self, dispatch: RoundDispatch) -> None:
-        """Take a transaction into the pool; a known or mined one changes nothing."""
+        """Add a transaction to the pool, unless it is known or its nonce is used."""
         if dispatch.nonce >= self.next_nonce.get(dispatch.signer, 0):
             key = (dispatch.signer, dispatch.nonce)
             if key not in self.pool or self._is_replaced(self.pool[key], dispatch):
@@ -85,13 +85,13 @@ class Ledger:
         return self.is_priced and dispatch.fees.most_wei * 100 >= raised
 
     def is_too_cheap(self, dispatch: RoundDispatch) -> bool:
-        """No block takes it at its price; where no price is named, its user pays any."""
+        """Whether the price is below that of a block; a transaction without a price pays any."""
         return self.is_priced and 0 < dispatch.fees.most_wei < self.base_fee_wei
 
     def take_nonce(self, signer: str) -> bool:
-        """A stranger has the next block use an account's next nonce, if a transaction of its own waits with it.
+        """Have a stranger use an account's next nonce in the next block, if the account's transaction for it is pooled.
 
-        Of the accounts of a node it is the first with such a transaction.
+        Uses the first such account of a node; returns whether there is one.
         """
         for each, nonce in sorted(self.pool):
             if account_of(signer, each) is not None and nonce == self.next_nonce.get(each, 0):
@@ -100,7 +100,7 @@ class Ledger:
         return False
 
     def deploy(self, made: FactoryDeployment, contract: Contract) -> None:
-        """Take a call of the factory into the pool; an id that was used, or waits, changes nothing."""
+        """Add a call of the factory to the pool, unless the id is used or pending."""
         self.contracts[contract.address] = contract
         self.states.setdefault(contract.address, ContractState())
         self._factory_made[contract.address] = made.intent
@@ -108,7 +108,7 @@ class Ledger:
             self.waiting.setdefault(made.intent, made)
 
     def mine(self, time_s: int, is_empty: bool = False) -> ChainBlock:
-        """A block with everything in the pool whose nonce has come, or with nothing."""
+        """Mine a block with all pooled transactions whose nonce is next, or an empty one."""
         outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
         self._mined.append([])
         self._committed.append([])
@@ -133,7 +133,7 @@ class Ledger:
         return block
 
     def _mine_strange(self) -> None:
-        """Transactions of strangers with the nonces of others come first: they pay more."""
+        """Mine strangers' transactions with nonces of others first, because they pay more."""
         for signer in self._strange:
             nonce = self.next_nonce.get(signer, 0)
             self.pool.pop((signer, nonce), None)
@@ -142,11 +142,11 @@ class Ledger:
         self._strange.clear()
 
     def mined_in(self, block: ChainBlock) -> tuple[tuple[RoundDispatch, str], ...]:
-        """The transactions of a block, each with why it failed as a whole, or nothing."""
+        """The transactions of a block, each with the reason why it failed as a whole, or an empty text."""
         return tuple(self._mined[block.height])
 
     def as_seen_by(self, signer: str, block: ChainBlock) -> ChainBlock:
-        """A block with what became of the nonces of one node, of its shared account and of its contracts' own."""
+        """A block with the results for the nonces of one node, of its shared account and of its contracts' own."""
         mined = tuple(
             MinedTransaction(
                 dispatch.nonce,
@@ -164,7 +164,7 @@ class Ledger:
         return replace(block, mined=mined) if mined else block
 
     def take_back(self, count: int, keeps_transactions: bool = True) -> tuple[ChainBlock, ...]:
-        """A reorganisation: the latest blocks are gone, latest first; their transactions are to be mined again."""
+        """Remove the latest blocks; returns them, latest first. Their transactions return to the pool, if kept."""
         removed: list[ChainBlock] = []
         for _ in range(min(count, self.height)):
             block = self.blocks.pop()
@@ -179,7 +179,7 @@ class Ledger:
                 self.next_nonce[dispatch.signer] = dispatch.nonce
                 if keeps_transactions:
                     self.pool[(dispatch.signer, dispatch.nonce)] = dispatch
-            # Its first transactions were those of strangers, which are lost.
+            # The block's first transactions were strangers', which are lost.
             for signer, nonce in reversed(self._taken.pop()):
                 self.next_nonce[signer] = nonce
         self.commits = [commit for commit in self.commits if commit[0] <= self.height]
@@ -195,7 +195,7 @@ class Ledger:
             state.unspent[reference] = self._made[reference]
 
     def has_work(self) -> bool:
-        """A transaction could be mined."""
+        """Whether a transaction could be mined."""
         return bool(self.waiting) or any(self._is_next(*key) for key in self.pool)
 
     def _is_next(self, signer: str, nonce: int) -> bool:
@@ -208,7 +208,7 @@ class Ledger:
         return None
 
     def _failure_of(self, dispatch: RoundDispatch, time_s: int) -> str:
-        """Why the whole transaction fails, which leaves no trace but its status; nothing when it does not."""
+        """Why the whole transaction fails without an effect; an empty text if it does not."""
         order = dispatch.round
         if not self._is_there(order.contract):
             return "no contract"
@@ -221,7 +221,7 @@ class Ledger:
         return self.flaw_of(order) if self.flaw_of is not None else ""
 
     def _is_there(self, contract: ContractAddress) -> bool:
-        """A reorganisation may have taken its deployment back."""
+        """Whether the contract exists: a reorganisation may have undone its deployment."""
         deployment = self._factory_made.get(contract)
         deployed = self.deployed.get(deployment) if deployment is not None else None
         return deployment is None or (deployed is not None and deployed.contract == contract)
@@ -260,13 +260,13 @@ def own_signer(node: str, account: ContractAddress) -> str:
 
 
 def account_of(node: str, signer: str) -> ContractAddress | None:
-    """The account of a node that has this signing address; nothing when it is another node's."""
+    """The account of a node with this signing address; None if it is another node's."""
     owner, _, account = signer.partition("/")
     return ContractAddress(account) if owner == node else None
 
 
 def _made_by(transition: Transition) -> dict[StateId, State]:
-    """The contract is not told what states are called: it knows them by their leaf and place."""
+    """The states of a transition as the contract identifies them, by leaf and position."""
     return {StateId(transition.leaf, number): state for number, state in enumerate(transition.outputs)}
 
 

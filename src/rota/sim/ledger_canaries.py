@@ -1,4 +1,4 @@
-"""Cores that are broken on purpose in how they deal with the base ledger and with connections; see `breaking.py`."""
+"""Cores that are broken deliberately in their use of the base ledger and of connections; see `breaking.py`."""
 
 from __future__ import annotations
 

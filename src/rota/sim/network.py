@@ -15,7 +15,7 @@ Choice = TypeVar("Choice", Mode, Rotation)
 
 
 class ScriptError(Exception):
-    """The script cannot be run, or what it expects did not happen."""
+    """The script cannot be run, or one of its expectations is not met."""
 
 
 NETWORK_WORDS = (
@@ -33,7 +33,7 @@ NETWORK_WORDS = (
 
 
 class Network(NamedTuple):
-    """A script's network line, understood."""
+    """A parsed network line."""
 
     nodes: tuple[NodeName, ...]
     members: tuple[NodeName, ...]
@@ -47,7 +47,7 @@ class Network(NamedTuple):
 
 
 def parse_network(text: str) -> Network:
-    """`nodes A B C, leaders B C, rotation strict, range 4 …`; what is not said is as in most networks."""
+    """Parse `nodes A B C, leaders B C, rotation strict, range 4 …`; omitted parts have defaults. `ScriptError`."""
     options: dict[str, list[str]] = {}
     for part in text.split(","):
         key, *values = part.split() or [""]
@@ -89,7 +89,7 @@ def parse_network(text: str) -> Network:
 
 
 def build_world(network: str, recorder: Recorder) -> tuple[World, Contract]:
-    """A world from the script's network line, and the contract on it."""
+    """The world of a script's network line, and its contract."""
     said = parse_network(network)
     contract = Contract(
         ContractAddress("0x" + "00" * 20),
@@ -133,7 +133,7 @@ def _config(pairs: list[str]) -> Config:
 
 
 def _with_leaders(contract: Contract, leaders: list[NodeName]) -> Contract:
-    """The first address at which these nodes lead the ranges 0, 1, 2 …"""
+    """The contract at the first address at which these nodes lead the ranges 0, 1, 2 …"""
     for attempt in range(100_000):
         address = ContractAddress("0x" + hashlib.sha256(str(attempt).encode()).hexdigest()[:40])
         tried = Contract(

@@ -1,4 +1,4 @@
-"""What the world looks up in a running core to tell it as a fact: what a new life remembers, how long queues are."""
+"""Values of a running core that the world reports as facts: the state restored at a start, and queue lengths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rota.sim.facts import Queue, Remembered, RememberedIntent
 
 
 def remembered_by(core: Node) -> Remembered:
-    """What a node that has just been built knows from its disk; what it decided meanwhile is not there yet."""
+    """The state that a newly built node restored from its disk, without decisions that it made since."""
     loaded = core.sequencers.loaded.values()
     decided = {record.intent for each in loaded for record in each.context.records if isinstance(record, EndingDecided)}
     intents = {
@@ -48,7 +48,7 @@ def remembered_by(core: Node) -> Remembered:
 
 
 class Surroundings(NamedTuple):
-    """What a node's bounds depend on beside its configuration."""
+    """The inputs of a node's bounds besides its configuration."""
 
     node_count: int
     contract_count: int
@@ -63,12 +63,11 @@ class Surroundings(NamedTuple):
 
 
 def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
-    """Every queue of a node, with the bound that it has by its configuration or by a constant of its module.
+    """Every queue of a node, with its bound by configuration or by a constant of its module.
 
-    Rounds whose blocks are taken back are under way once
-    more, beside those that were opened since: for each block as many as may be ahead of the chain. What was
-    reported is over, and so is what a life did not hold because its index had it; a later life whose index has gone
-    back holds it once more until the chain says the same again.
+    Rounds of removed blocks are under way again, beside those opened since: for each block as many as may be ahead of
+    the chain. Reported intents are over, and so are those that a start did not restore because the index had their
+    outcomes; a later run whose index has gone back holds these again until the chain has their outcomes again.
     """
     config = core.config
     rounds_max = config.dispatch_ahead_max * around.contract_count
@@ -96,17 +95,17 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
 
 
 def has_plans(core: Node) -> bool:
-    """A round of its coordinators has a plan: by a sender's domain, or by a lying sender alone."""
+    """Whether a round of its coordinators has a plan, from a sender's domain or invented by a lying sender."""
     coordinators = (sequencer.coordinator for sequencer in core.sequencers.loaded.values())
     return any(opened.required for coordinator in coordinators for opened in coordinator.rounds.rounds.values())
 
 
 def _apart_max(coordinator: Coordinator, has_plans: bool) -> int:
-    """How many rounds of their own senders may have; none unless one was on probation, or was before a restart.
+    """The bound on rounds of a single sender each; 0 unless a sender is or was on probation, or rounds have plans.
 
-    Transactions with plans have such rounds, and some besides that lack an approval. Transitions that waited for a
-    round until half of their validity had passed have them too, and so have members that no endorser could judge: that
-    is no fault of their senders.
+    Transactions with plans have such rounds, and some more that lack an approval. So have transitions that waited for a
+    round until half of their validity had passed, and transitions that no endorser could judge, without a fault of
+    their senders.
     """
     ahead_max = coordinator.context.config.dispatch_ahead_max
     restored = {handed.point.digest for handed in coordinator.restored.values()}
@@ -117,7 +116,7 @@ def _apart_max(coordinator: Coordinator, has_plans: bool) -> int:
 
 
 def _is_ahead(core: Node, submission: Submission) -> bool:
-    """It may still commit something; one whose intents others have brought to the chain only waits for its nonce."""
+    """Whether it may still commit a transition; one whose intents others have committed only waits for its nonce."""
     sequencer = core.sequencers.loaded.get(submission.dispatch.round.contract)
     if submission.is_mined or sequencer is None:
         return False

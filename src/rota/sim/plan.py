@@ -1,8 +1,8 @@
-"""What a seed draws before anything happens: the network, the users' intents and the faults.
+"""The plan of a seed, drawn before the run: the network, the users' intents and the faults.
 
-Everything is drawn up front, each kind of thing from a stream of its own. So a plan can be cut down (fewer faults,
-fewer intents, less time) without changing the rest of it, which is how a failing seed is shrunk; and the plan of a
-shorter time is the beginning of that of a longer one.
+Everything is drawn up front, each kind from its own random stream. So a plan can be cut down (fewer faults, fewer
+intents, less time) without changing the rest of it, which is how a failing seed is shrunk; and the plan of a shorter
+time is the beginning of that of a longer one.
 """
 
 from __future__ import annotations
@@ -58,39 +58,39 @@ FAULTS = (
     "certificate",
     "older",
 )
-# Those that came later are drawn from a stream of their own: what seeds drew before stays as it was.
+# Kinds added later are drawn from their own stream, so that earlier seeds keep their draws.
 DRAWN_LATER = ("outage", "slow-disk", "stuck-disk", "signer")
 DRAWN_LAST = "corrupt"
 DRAWN_LAST_IN = 0.2
-# Drawn under `Settings.has_newest_faults`, and then in this part of the seeds: the others play as they did.
+# Drawn only with `Settings.has_newest_faults`, and then in this share of the seeds, so that others play as before.
 NEWEST = ("gas", "refuse", "stranger", "forks", "certificate", "older")
 NEWEST_IN = 0.25
 NEWEST_MAX = 2
-# A good part of the seeds has few kinds of faults, so that one is not always covered up by others.
+# This share of the seeds has few kinds of faults, so that one is not always masked by others.
 FEW_KINDS = 0.4
 FEW_KINDS_MAX = 3
 OUTAGES_MS = (30_000, 90_000)
-# Beyond what is promised: played when asked for by name, and judged for what holds then.
+# Faults beyond the promises: played when requested by name, and judged by reduced invariants.
 LOST_BLOCKS = "lost-blocks"
 FAILOVER = "failover"
 ASKED_FOR = (LOST_BLOCKS, FAILOVER)
-# The few that can go wrong at both ends of a connection.
+# Faults that may affect either end of a connection.
 BETWEEN_TWO = ("cut", "one-way", "slow", "reconnect")
 REORGANISATION_DEPTH_MAX = 3
 VIRTUAL_NODES = 1_024
 MODES = (Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER)
 ROTATIONS = (Rotation.STICKY, Rotation.STRICT)
 PREPARED_VALIDITY_S = 700
-# Blocks come once in a second or more often; a transaction takes some seconds when each step of it takes so long.
+# Blocks come at least once a second; a transaction takes some seconds when each of its steps takes this long.
 SLOW_SERVICE_MS = 150
 SERVICE_MS = 40
 SLOW_SERVICE_RANGE_MIN = 20
-# What a seed plays: contracts of the simulator's own domain, the same with deployments, or a domain that Rota ships.
+# The domain of a seed: the simulator's own, the same with deployments, or one that Rota ships.
 SYNTHETIC = "synthetic"
 DEPLOYMENTS = "deployments"
 SHIPPED = ("noto", "pente", "zeto")
 DOMAINS = (SYNTHETIC, DEPLOYMENTS, *SHIPPED)
-# In how many seeds of a hundred, where the seed draws; the rest are of the simulator's own domain.
+# The percentage of seeds with each domain, where the seed draws; the rest use the simulator's own domain.
 DRAWN_IN_PERCENT = {DEPLOYMENTS: 12, "noto": 5, "pente": 5, "zeto": 5}
 # Every message of these seeds passes the codec, which costs a third more.
 CODEC_EVERY = 10
@@ -98,10 +98,9 @@ CODEC_EVERY = 10
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is not left to the seed; `None` lets the seed draw.
+    """The properties of a run that are set rather than drawn; `None` lets the seed draw.
 
-    Unless they are asked for there are no liars, no deployments and no other domain than the simulator's own. Liars
-    play in that domain alone.
+    By default there are no liars, no deployments and only the simulator's own domain. Liars play in that domain alone.
     """
 
     nodes: int | None = None
@@ -118,19 +117,19 @@ class Settings:
     liars: int | None = 0
     strategies: tuple[str, ...] | None = None
     domain: str | None = SYNTHETIC
-    # Invariants that are not judged: one may see an attack before its consequence shows in another.
+    # Invariants that are not judged: one may detect an attack before its consequence shows in another.
     unjudged: tuple[str, ...] = ()
-    # Whether seeds draw from `NEWEST` too; recorded digests are of seeds that do not.
+    # Whether seeds draw from `NEWEST` too; recorded digests belong to seeds that do not.
     has_newest_faults: bool = False
-    # Whether some transactions have plans of their own, in some seeds; recorded digests are of seeds without them.
+    # Whether some transactions have plans of their own, in some seeds; recorded digests belong to seeds without them.
     has_plans: bool = False
-    # Which accounts of the nodes pay; recorded digests are of seeds with one shared account.
+    # Which accounts of the nodes pay; recorded digests belong to seeds with one shared account.
     accounts: AccountChoice = AccountChoice.SHARED
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong, where, when, and for how long."""
+    """One fault: its kind, nodes, time and duration."""
 
     number: int
     at_ms: int
@@ -143,7 +142,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that a seed has drawn."""
+    """All draws of a seed."""
 
     seed: int
     trouble_ms: int
@@ -163,17 +162,17 @@ class Plan:
 
     @property
     def loses_blocks(self) -> bool:
-        """The chain takes back what was final."""
+        """Whether the chain removes final blocks."""
         return any(fault.kind == LOST_BLOCKS for fault in self.faults)
 
     @property
     def loses_commits(self) -> bool:
-        """Databases fail over to copies that lack the last commits."""
+        """Whether databases fail over to copies that lack the last commits."""
         return any(fault.kind == FAILOVER for fault in self.faults)
 
 
 def draw_domain(seed: int, settings: Settings) -> str:
-    """What a seed plays. Where the network, liars or faults beyond the promises are asked for, there is no draw."""
+    """The domain of a seed; not drawn if the network, liars or faults beyond the promises are set."""
     if settings.domain is not None:
         return settings.domain
     network = (settings.nodes, settings.contracts, settings.committee, settings.rotation, settings.mode)
@@ -190,7 +189,7 @@ def draw_domain(seed: int, settings: Settings) -> str:
 
 
 def draw_plan(seed: int, settings: Settings) -> Plan:
-    """Everything that happens from outside in the run of a seed."""
+    """Draw the plan of a seed: everything that happens in its run from outside."""
     random = Random(f"{seed}/network")
     trouble_ms = int(settings.minutes * 60_000)
     names = _draw_names(random, settings)
@@ -201,7 +200,7 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
     names, contracts = cast.names, cast.contracts
     config = _draw_config(random)
     if cast.liars:
-        # With fewer places than senders are reckoned with, one that floods may have them all.
+        # With fewer places than the number of senders they are shared among, one that floods could take all of them.
         config = replace(config, in_flight_max=max(config.in_flight_max, SENDERS_RECKONED))
     latency_ms, block_ms, disk_ms = random.choice((1, 5, 50)), random.choice((100, 1000)), random.choice((1, 5))
     confirmations = random.choice((0, 0, 1, 3))
@@ -215,7 +214,7 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
     if settings.only_faults is not None:
         faults = tuple(fault for fault in faults if fault.number in settings.only_faults)
     if "reorganise" in kinds or "forks" in kinds:
-        # S1 promises no more than `confirmations` can keep.
+        # S1 holds only for reorganisations that `confirmations` cover.
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(draw_submissions(seed, names, contracts, trouble_ms))
     config = replace(config, confirmations=confirmations)
@@ -254,7 +253,7 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
 def _first_of(
     submissions: tuple[Submission, ...], deployments: tuple[PlannedDeployment, ...], count: int | None
 ) -> tuple[tuple[Submission, ...], tuple[PlannedDeployment, ...]]:
-    """So many of both together, those that come first, or all."""
+    """The first `count` submissions and deployments together, or all of them."""
     wishes: list[Submission | PlannedDeployment] = [*submissions, *deployments]
     chosen = sorted(wishes, key=lambda each: each.at_ms)[:count]
     return (
@@ -264,7 +263,7 @@ def _first_of(
 
 
 def _draw_service_ms(random: Random, contracts: tuple[Contract, ...]) -> int:
-    """Coordinators whose turn is over before a transaction can be finished would finish none."""
+    """Draw the duration of a service call, short enough for coordinators to finish a transaction in their range."""
     turns = [contract.range_size for contract in contracts if contract.rotation is Rotation.STRICT]
     slowest_ms = SLOW_SERVICE_MS if min(turns, default=SLOW_SERVICE_RANGE_MIN) >= SLOW_SERVICE_RANGE_MIN else SERVICE_MS
     return min(slowest_ms, random.choice((0, 0, 3, SERVICE_MS, SLOW_SERVICE_MS)))
@@ -293,7 +292,7 @@ def _draw_contract(random: Random, name: str, names: tuple[NodeName, ...], setti
     fewest = min(2, len(names))
     size = settings.committee or random.choice((len(names), len(names), random.randint(fewest, len(names))))
     members = tuple(sorted(random.sample(names, size), key=names.index))
-    # An endorser sees what it checks, and a coordinator what it passes on: members do both.
+    # An endorser sees the states that it checks, and a coordinator those that it forwards: members do both.
     endorsers = members[:1] if mode is Mode.STATIC and random.random() < 0.5 else members
     return Contract(
         ContractAddress("0x" + hashlib.sha256(name.encode()).hexdigest()[:40]),
@@ -308,7 +307,7 @@ def _draw_contract(random: Random, name: str, names: tuple[NodeName, ...], setti
 
 
 def _draw_config(random: Random) -> Config:
-    """Every other seed has limits that are so low that they are reached."""
+    """Draw a configuration; half of the seeds have limits low enough to be reached."""
     drawn = Config(
         in_flight_max=random.choice((6, 40, 5_000)),
         delegation_batch_max=random.choice((4, 256)),
@@ -329,7 +328,7 @@ def _draw_config(random: Random) -> Config:
 
 
 def _draw_kinds(seed: int, drawn: tuple[str, ...]) -> tuple[str, ...]:
-    """Some kinds, or few; always in the same order."""
+    """Several kinds, or few; always in the order of `FAULTS`."""
     random = Random(f"{seed}/kinds")
     later = tuple(kind for kind in DRAWN_LATER if random.random() < 0.25)
     before = tuple(kind for kind in FAULTS if kind not in (DRAWN_LAST, *NEWEST))
@@ -342,7 +341,7 @@ def _draw_kinds(seed: int, drawn: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _with_newest(seed: int, kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """Some of the newest kinds besides, or in the place of others where there are few."""
+    """Add some of the newest kinds, in place of others if there are few."""
     random = Random(f"{seed}/newest")
     if random.random() >= NEWEST_IN:
         return kinds
@@ -353,7 +352,7 @@ def _with_newest(seed: int, kinds: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _draw_faults(seed: int, kinds: tuple[str, ...], names: tuple[NodeName, ...], trouble_ms: int) -> tuple[Fault, ...]:
-    """Each kind has a stream of its own; faults are numbered in the order in which they happen."""
+    """Draw each kind from its own stream; number the faults in the order of their times."""
     drawn = sorted(
         (fault for kind in kinds for fault in _draw_faults_of(seed, kind, names, trouble_ms)),
         key=lambda fault: (fault.at_ms, fault.kind),

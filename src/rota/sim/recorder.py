@@ -1,4 +1,4 @@
-"""What the parts of a world use of it (`world.py`), and the interface of what records a run."""
+"""The interface of a world for its parts (`world.py`), and that of recorders: transcript and fingerprint."""
 
 from __future__ import annotations
 
@@ -101,37 +101,37 @@ class OwningWorld(Protocol):
 
 
 class Recorder:
-    """Gets everything that happens in a world, and ignores it unless a method is overridden."""
+    """Receives everything that happens in a world; each method ignores it unless overridden."""
 
     def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
-        """A message left a node; its fate is `delivered`, `lost`, `held`, `twice`, or how it lies."""
+        """A node sent a message; its fate is `delivered`, `lost`, `held`, `twice`, or the kind of its forgery."""
 
     def stepped(self, world: OwningWorld, node: SimNode) -> None:
-        """A node was told something."""
+        """A node's core took a step."""
 
     def performed(self, world: OwningWorld, node: SimNode, effect: Effect) -> None:
-        """An effect of a node is carried out, unless it is a write."""
+        """An effect of a node is executed, unless it is a write."""
 
     def wrote(self, world: OwningWorld, node: SimNode, write: Persist) -> None:
-        """A node's disk has done a write, or has failed to: `node.disk.fate` says which."""
+        """A node's disk has completed or failed a write, by `node.disk.fate`."""
 
     def mined(self, world: OwningWorld, block: ChainBlock) -> None:
         """The chain has a new block."""
 
     def removed(self, world: OwningWorld, blocks: tuple[ChainBlock, ...]) -> None:
-        """The chain took back these blocks."""
+        """The chain removed these blocks."""
 
     def started(self, world: OwningWorld, node: SimNode) -> None:
-        """A node began to run."""
+        """A run of a node began."""
 
     def stopped(self, world: OwningWorld, node: SimNode) -> None:
-        """A node's process ended."""
+        """A run of a node ended."""
 
     def noted(self, world: OwningWorld, text: str) -> None:
-        """Something happened that a reader of a transcript wants to see, in words."""
+        """Something happened that readers of a transcript should see, in words."""
 
 
 def shown_reply(reply: ReplyToUser) -> str:
-    """A reply of the core to a user, with the field that its error is about."""
+    """A reply of the core to a user, with the field that its error refers to."""
     named = f"{reply.field}: {reply.error}" if reply.field else reply.error
     return f"refused: {named}" if reply.error else "accepted"

@@ -1,9 +1,8 @@
-"""Walk-throughs as text: what is done, what each node says and how its states change.
+"""Walk-throughs as text: commands, the messages of each node, and its changes of state.
 
-A script begins with lines that say what it shows and what is expected of it; these are written by a
-person before the first run. Lines that begin with `>` are commands; the indented lines below them are
-the record of what happened, and only those are rewritten when a script is recorded anew. An expectation
-that does not hold, or an invariant that is violated, is an error, whether recorded or not.
+A script begins with lines that state what it shows and expects; a person writes these before the first run. Lines that
+begin with `>` are commands; the indented lines below them are the record of their run, and recording a script again
+rewrites only those. An unmet expectation or a violated invariant is an error, whether recorded or not.
 
     # The happy path.
     network: nodes A B C, leaders B
@@ -11,7 +10,7 @@ that does not hold, or an invariant that is violated, is an error, whether recor
     > submit A-1 at A
     > until A-1 confirmed
 
-What cannot be read or done is refused by its line.
+A line that cannot be parsed or executed is rejected with its number.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ NAME_BYTES_MAX = 16
 
 @dataclass
 class Script:
-    """A parsed script: what it says about itself, its network, what it expects, and its lines."""
+    """A parsed script: its head, network, expectations and commands, with their line numbers."""
 
     head: list[str]
     network: str
@@ -48,7 +47,7 @@ class Script:
 
     @classmethod
     def parse(cls, text: str) -> Script:
-        """Read a script; what was recorded is not part of it."""
+        """Parse a script, without its record; raises `ScriptError`."""
         head: list[str] = []
         network = ""
         expectations: list[str] = []
@@ -79,7 +78,7 @@ class Script:
 
 
 class Run:
-    """A script on its world."""
+    """A script and the world that it runs in."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -89,7 +88,7 @@ class Run:
         self.record: list[tuple[str, list[Happening]]] = []
 
     def play(self) -> None:
-        """Do every command, then hold the expectations and the invariants against what happened."""
+        """Execute every command, then check the invariants and the expectations; raises `ScriptError`."""
         for name in self.world.nodes:
             self.world.start(name)
         for line, command in zip(self.script.command_lines, self.script.commands, strict=True):
@@ -110,7 +109,7 @@ class Run:
         return "\n".join(lines) + "\n"
 
     def do(self, command: str) -> None:
-        """One command."""
+        """Execute one command."""
         for pattern, action in COMMANDS:
             match = re.fullmatch(pattern, command)
             if match is not None:
@@ -120,7 +119,7 @@ class Run:
         raise ScriptError(f"unknown command {command!r}; there are:\n  {known}")
 
     def hold(self, expectation: str) -> None:
-        """One expectation."""
+        """Check one expectation."""
         for pattern, check in EXPECTATIONS:
             match = re.fullmatch(pattern, expectation)
             if match is not None:
@@ -131,22 +130,22 @@ class Run:
         known = "\n  ".join(pattern for pattern, _ in EXPECTATIONS)
         raise ScriptError(f"unknown expectation {expectation!r}; there are:\n  {known}")
 
-    # What commands and expectations use.
+    # For commands and expectations.
 
     def node(self, name: str) -> NodeName:
-        """A node of this network."""
+        """The name of a node of this network; raises `ScriptError` for any other."""
         if NodeName(name) not in self.world.nodes:
             raise ScriptError(f"there is no node {name}")
         return NodeName(name)
 
     def intent(self, name: str) -> IntentId:
-        """An intent that was submitted, or one that nobody knows."""
+        """The id of a submitted intent, or for other names an id that no node knows."""
         if len(name.encode()) > NAME_BYTES_MAX:
             raise ScriptError(f"{name}: an intent's name has at most {NAME_BYTES_MAX} bytes")
         return self.intents[name][1].id if name in self.intents else intent_id(name)
 
     def submitted(self, name: str) -> tuple[NodeName, IntentId]:
-        """An intent that was submitted, and at which node, which must be running."""
+        """A submitted intent and its node, which must be running."""
         if name not in self.intents:
             raise ScriptError(f"{name} was not submitted")
         node, intent = self.intents[name]
@@ -155,12 +154,12 @@ class Run:
         return node, intent.id
 
     def is_reported(self, name: str, outcome: str) -> bool:
-        """Its sender has reported this outcome."""
+        """Whether the sender has reported this outcome of an intent."""
         receipts = self.world.receipts.get(self.intent(name), [])
         return any(receipt.outcome.value == outcome for receipt in receipts)
 
     def sender_state(self, name: str) -> str:
-        """Where an intent is at its sender."""
+        """The state of an intent at its sender, or "unknown"."""
         for node in self.world.nodes.values():
             for sequencer in node.core.sequencers.loaded.values() if node.core is not None else ():
                 transaction = sequencer.sender.transactions.get(self.intent(name))
@@ -169,7 +168,7 @@ class Run:
         return "unknown"
 
     def active(self) -> list[NodeName]:
-        """The nodes that coordinate now."""
+        """The nodes that are active coordinators."""
         return [
             node.name
             for node in self.world.nodes.values()
@@ -179,7 +178,7 @@ class Run:
 
 
 def _at_line(number: int, do: Callable[[str], object], text: str) -> None:
-    """An error says at which line of the script it is."""
+    """Add the line number of the script to errors."""
     try:
         do(text)
     except ScriptError as error:
@@ -426,7 +425,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 )
 
 
-# Expectations: each says what was found instead, or nothing.
+# Expectations: each returns what was found instead, or None.
 
 
 def _expect_outcome(run: Run, names: str, outcome: str, reason: str | None) -> str | None:
@@ -471,7 +470,7 @@ def _expect_was_active(run: Run, name: str, never: str) -> str | None:
 
 
 def _expect_was(run: Run, name: str, word: str, state: str) -> str | None:
-    """A node's coordinator, or an intent at its sender, was in a state at any time."""
+    """A node's coordinator, or an intent at its sender, was ever in a state."""
     subject = "coordinator" if name in run.world.nodes else name
     was = any(
         one.source and one.text.startswith(f"{subject}: ") and one.text.endswith(f" → {state}")

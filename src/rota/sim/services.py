@@ -1,4 +1,4 @@
-"""What domain, signer and key store answer to a node of the simulated world, at once and truthfully."""
+"""Domain, signer and key store of a simulated node: they answer at once and truthfully."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SIGNATURES_KEPT_MAX = 4_096
 
 
 class Services:
-    """The services of every node; what they answer depends on the question and on the node's own disk alone."""
+    """The services of every node; an answer depends only on the question and the node's own disk."""
 
     def __init__(
         self, contracts: Mapping[ContractAddress, Contract], payloads: Mapping[IntentId, bytes], has_liars: bool = False
@@ -66,7 +66,7 @@ class Services:
         self.separators = {c.address: domain_separator(c.chain_id, c.address) for c in contracts.values()}
 
     def add(self, contract: Contract) -> None:
-        """A contract that was deployed while the world ran."""
+        """Add a contract that was deployed while the world ran."""
         self.separators[contract.address] = domain_separator(contract.chain_id, contract.address)
 
     def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int, contents: Contents) -> list[Event]:
@@ -138,7 +138,7 @@ def _falsely_signed(order: VerifyParties | CheckRound) -> tuple[Leaf, ...]:
 
 
 def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
-    """An endorser checks that each leaf bears the signatures of its `from` party and of those that its plan adds."""
+    """Refusals of leaves without the signatures of their `from` party and of the parties that their plan adds."""
     false = _falsely_signed(order)
     return tuple(
         Refusal(transition.intent, "the signature is not that of its party", leaf=transition.leaf)
@@ -148,7 +148,7 @@ def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
 
 
 def unapproved(separator: bytes, order: CheckRound) -> tuple[Refusal, ...]:
-    """An endorser signs only rounds that all endorsers named by the plan approve; it approves one without that."""
+    """Refusals of a round that some endorser named by the plan has not approved; none for a request of approval."""
     if order.asks_approval or not order.attesters:
         return ()
     digest, approvals = approval_digest(separator, order.digest), dict(order.approvals)
@@ -158,14 +158,14 @@ def unapproved(separator: bytes, order: CheckRound) -> tuple[Refusal, ...]:
 
 
 def digest_to_sign(separator: bytes, order: CheckRound) -> Digest:
-    """The round's, or that of its approval."""
+    """The round's digest, or that of its approval."""
     return approval_digest(separator, order.digest) if order.asks_approval else order.digest
 
 
 def signed(
     separator: bytes, node: NodeName, order: CheckRound, refusals: tuple[Refusal, ...], judged: Collection[Leaf]
 ) -> tuple[Refusal, ...]:
-    """An endorser signs those of its refusals that are judgements of leaves."""
+    """The refusals, with this endorser's signatures under those that are judgements of leaves."""
     signatures = {
         transition.leaf: sign(
             node, refusal_digest(separator, sender, transition, attesters_at(order.attesters, number))
@@ -177,16 +177,16 @@ def signed(
 
 
 def sign_leaf(party: Party, leaf: Leaf, valid_until_s: int) -> bytes:
-    """A party's signature binds its leaf and until when that may be committed."""
+    """A party's signature over its leaf and the time until which the leaf may be committed."""
     return sign(party, leaf + valid_until_s.to_bytes(8, "big"))
 
 
 @lru_cache(maxsize=SIGNATURES_KEPT_MAX)
 def sign(signer: Party | NodeName, signed: Leaf | bytes) -> bytes:
-    """The world's signature scheme: nobody in it forges. Everybody who verifies one asks for the same."""
+    """The world's signature scheme: a hash, which no node of the world forges. Cached for verifiers."""
     return hashlib.sha256(signer.encode() + signed).digest()
 
 
 def verify(signer: NodeName, signed: bytes, signature: bytes) -> bool:
-    """Whether an endorser has signed."""
+    """Whether this is the signer's signature of these bytes."""
     return signature == sign(signer, signed)

@@ -21,9 +21,9 @@ Fails = Callable[[Settings], bool]
 def shrink(
     seed: int, settings: Settings, invariant: str, runs_max: int = RUNS_MAX, make: MakeSwarm = Swarm
 ) -> Settings:
-    """Settings under which the seed still violates the invariant, with as little as can be found in so many runs.
+    """Settings under which the seed still violates the invariant, reduced as far as `runs_max` runs permit.
 
-    `make` makes the swarm that plays them.
+    `make` makes the swarm that plays a run.
     """
     runs_left = runs_max
 
@@ -59,7 +59,7 @@ def _with_fewer_faults(faults: tuple[Fault, ...], settings: Settings, fails: Fai
 
 
 def _with_fewer_intents(enough: int, settings: Settings, fails: Fails) -> Settings:
-    """The fewest of the first intents, by halving."""
+    """Keep the fewest first intents that still fail, by bisection."""
     too_few = 0
     while too_few < enough:
         middle = (too_few + enough) // 2
@@ -71,7 +71,7 @@ def _with_fewer_intents(enough: int, settings: Settings, fails: Fails) -> Settin
 
 
 def _with_less_time(settings: Settings, fails: Fails) -> Settings:
-    """Half the time, as long as that is enough."""
+    """Halve the time as long as the seed still fails."""
     while settings.minutes / 2 >= MINUTES_MIN:
         shorter = replace(settings, minutes=settings.minutes / 2)
         if not fails(shorter):

@@ -1,4 +1,4 @@
-"""One node of the simulated world: its core while it runs, its disk and clock, and what hurts it at present."""
+"""One node of the simulated world: its core while it runs, its disk and clock, and its current faults."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rota.wire.messages import PROTOCOL_VERSION
 
 
 class Refusing(NamedTuple):
-    """Why a node's Ethereum node refuses its transactions, and whether it passes them on all the same."""
+    """The error with which a node's Ethereum node rejects transactions, and whether it forwards them all the same."""
 
     objection: Objection
     is_passed_on: bool
 
 
 class Fork(NamedTuple):
-    """Blocks that the chain took back, and that a node's Ethereum nodes show in turn with the chain."""
+    """Blocks that the chain removed, and that a node's Ethereum nodes show in turn with the chain."""
 
     blocks: tuple[ChainBlock, ...]
     random: Random
@@ -35,7 +35,7 @@ class Fork(NamedTuple):
 
 @dataclass(slots=True)
 class SimNode:
-    """One node of the world: its core while it runs, its disk, and what it is waiting to be told."""
+    """One node of the world: its core while it runs, its disk, and its pending events and effects."""
 
     name: NodeName
     config: Config
@@ -53,21 +53,21 @@ class SimNode:
     fork: Fork | None = None
     is_domain_hung: bool = False
     is_signer_hung: bool = False
-    # How much longer than usual a write takes; `None` while the disk is stuck and none ends.
+    # The additional duration of a write; `None` while the disk is stuck and no write completes.
     disk_delay_ms: int | None = 0
     unanswered: list[Effect] = field(default_factory=list)
     inbox: deque[Event] = field(default_factory=deque)
     outbox: deque[Effect] = field(default_factory=deque)
-    # Of the writes in the outbox: those that are durable, then those that are being committed, then those that wait.
+    # Of the writes in the outbox: first the durable ones, then those being committed, then the pending ones.
     durable_count: int = 0
     writing_count: int = 0
     ordered_count: int = 0
     writing_since_ms: int = 0
-    # The write under way is on the disk, and the disk has not answered.
+    # The current write is on the disk, and its answer is outstanding.
     is_committed: bool = False
-    # Writes that are on the disk, and of which the judge was not told.
+    # Writes that are on the disk and not reported to the judge yet.
     untold: deque[Persist] = field(default_factory=deque)
-    # A write has taken so long that the node takes no step.
+    # A write has taken so long that the node takes no steps.
     is_stalled: bool = False
     is_flushing: bool = False
     life: int = 0
@@ -78,5 +78,5 @@ class SimNode:
 
     @property
     def takes_steps(self) -> bool:
-        """It neither hangs nor waits for its disk."""
+        """Whether the node neither hangs nor waits for its disk."""
         return not self.is_hung and not self.is_stalled

@@ -3,18 +3,18 @@
 It has the rules of contracts/StateLedger.sol and nothing of its own; a property test runs both on the same
 random rounds and requires the same outcome, intent by intent.
 
-- A round is a set of permissions. A commit takes any part of it; the leaves that are left out are bare, and
+- A round is a set of permissions. A commit contains any part of it; the omitted leaves are bare, and
   within one commit transitions run in the order given.
-- What does not depend on ledger state reverts the whole commit: expiry, too few signatures, a committer or
+- A condition independent of ledger state reverts the whole commit: expiry, too few signatures, a committer or
   condition other than that of a prepared transition.
-- What does depend on it skips that transition and nothing else, for the first of these reasons: its intent is
+- A condition on ledger state skips that transition and nothing else, for the first of these reasons: its intent is
   used; a read is not available; an input is not available, also because it is listed for the second time; a
-  lock has another delegate than presumed, or is not there; a call failed. A skip changes nothing, so that what
-  depends on it is skipped too.
+  lock has another delegate than presumed, or does not exist; a call failed. A skip changes nothing, so that
+  dependents are skipped too.
 - A lock permits its delegate to commit one of two leaves without signatures, until it expires, and every account one of
   them afterwards. A call that cannot commit its leaf reverts.
 
-Everything that was committed stands in a journal, so that a reorganisation can take it back from its end.
+A journal has every commit, so that a reorganisation can undo the latest ones.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RevertReason(Enum):
 
 
 class LockRefusal(Enum):
-    """Why a public function of a lock reverted, by the name of the contract's error."""
+    """Why a public function of a lock reverted: the name of the contract's error."""
 
     NOT_ACTIVE = "LockNotActive"
     UNAUTHORIZED = "LockUnauthorized"
@@ -82,7 +82,7 @@ SKIP_TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One call of `commit`: a round, in which the leaves that are left out are bare, and who submits it how."""
+    """One call of `commit`: a round, in which omitted leaves are bare, with its caller and condition."""
 
     digest: Digest
     entries: tuple[Entry, ...]
@@ -93,7 +93,7 @@ class Commit:
 
     @property
     def transitions(self) -> tuple[Transition, ...]:
-        """What is given in full, in the order in which it runs."""
+        """The transitions given in full, in the order in which they run."""
         return tuple(entry for entry in self.entries if isinstance(entry, Transition))
 
 
@@ -109,9 +109,9 @@ class LockRecord:
 
 @dataclass(slots=True)
 class StateLedger:
-    """What the contract keeps: which intents are used, which states are unspent, which are gone.
+    """The contract's storage: used intents, unspent states, spent states and locks.
 
-    Where transitions are proved the threshold is zero. Proofs are not modelled: what is given here has a good one.
+    Where transitions are proved the threshold is zero. Proofs are not modelled: every transition counts as proved.
     """
 
     threshold: int = 0
@@ -124,7 +124,7 @@ class StateLedger:
     def commit(
         self, order: Commit, time_s: int, does_run: Callable[[Transition], bool] = lambda _: True
     ) -> tuple[LedgerOutcome, ...]:
-        """Commit what can be; `does_run` says whether the calls of a transition all succeed."""
+        """Commit a round; `does_run` returns whether all calls of a transition succeed. One outcome per transition."""
         reverted = self._reason_to_revert(order, time_s)
         if reverted is not None:
             return tuple(
@@ -136,7 +136,7 @@ class StateLedger:
     def delegate_lock(
         self, lock: bytes, caller: ContractAddress, delegate: ContractAddress, time_s: int
     ) -> LockRefusal | None:
-        """`delegateLock`: the delegate names another one."""
+        """`delegateLock`: the delegate names another delegate."""
         refused = self._refusal_of(lock, caller, time_s)
         if refused is None:
             record = self.locks[lock]
@@ -146,7 +146,7 @@ class StateLedger:
     def end_lock(
         self, lock: bytes, caller: ContractAddress, transition: Transition, digest: Digest, time_s: int, is_spent: bool
     ) -> LedgerOutcome | LockRefusal:
-        """`spendLock` or `cancelLock`: commit what the lock permits."""
+        """`spendLock` or `cancelLock`: commit the leaf that the lock permits."""
         record = self.locks.get(lock)
         is_expired = record is not None and time_s > record.expires_at_s
         refused = None if is_expired and not is_spent else self._refusal_of(lock, caller, time_s)
@@ -175,16 +175,16 @@ class StateLedger:
         _write(self.locks, lock, record)
 
     def is_available(self, state: StateId) -> bool:
-        """A transition may read it."""
+        """Whether a transition may read or spend a state."""
         return state in self.unspent
 
     @property
     def journal_length(self) -> int:
-        """How much was written; `undo_to` takes the ledger back to such a number."""
+        """The length of the journal, for `undo_to`."""
         return len(self._journal)
 
     def undo_to(self, length: int) -> None:
-        """A reorganisation: take back what was committed since, latest first."""
+        """Undo the commits since the journal had this length, latest first, as a reorganisation does."""
         assert 0 <= length <= len(self._journal), f"the journal has {len(self._journal)} entries, not {length}"
         while len(self._journal) > length:
             entry = self._journal.pop()
@@ -280,7 +280,7 @@ def _write(locks: dict[bytes, LockRecord], lock: bytes, record: LockRecord | Non
 
 @dataclass(frozen=True, slots=True)
 class _LockWritten:
-    """A record that was written, and the one that it replaced."""
+    """A lock record that was written, and the one that it replaced."""
 
     lock: bytes
     before: LockRecord | None
@@ -288,7 +288,7 @@ class _LockWritten:
 
 @dataclass(frozen=True, slots=True)
 class _Committed:
-    """A committed transition, and what it spent with those that had made it."""
+    """A committed transition, and the states that it spent with their makers."""
 
     transition: Transition
     spent: tuple[tuple[StateId, Transition], ...]

@@ -1,4 +1,4 @@
-"""What users ask for in a seed: each request with its time, and what its user does later."""
+"""The users' submissions in a seed: each request with its time, and its user's later actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rota.model.frozen import dataclass
 from rota.model.types import Contract, ContractAddress, Mode, NodeName, SubmitMode
 
-# Every node holds every contract of a small network; of a larger one only those that it is a member of.
+# In a small network every node holds every contract, in a larger one only those of which it is a member.
 SMALL_NETWORK_MAX = 8
 DEPENDENT = 0.1
 CANCELLED = 0.1
@@ -32,7 +32,7 @@ TAKEN = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A user's request, and what the user does later."""
+    """A user's request, and the user's later actions."""
 
     number: int
     at_ms: int
@@ -49,7 +49,7 @@ class Submission:
 
 
 class Town(NamedTuple):
-    """A contract, which nodes know it, and whose users may use it."""
+    """A contract, the nodes that have it, and the nodes whose users may use it."""
 
     contract: ContractAddress
     holders: tuple[NodeName, ...]
@@ -57,14 +57,14 @@ class Town(NamedTuple):
 
 
 def holders_of(contract: Contract, names: tuple[NodeName, ...]) -> tuple[NodeName, ...]:
-    """Which nodes know a contract."""
+    """The nodes that have a contract."""
     if len(names) <= SMALL_NETWORK_MAX:
         return names
     return tuple(dict.fromkeys((*contract.committee, *contract.endorsers)))
 
 
 def senders_of(contract: Contract, names: tuple[NodeName, ...]) -> tuple[NodeName, ...]:
-    """Whose users may use it: members of the genesis in `ring`, else everybody who knows it (protocol §5)."""
+    """The nodes whose users may use it: members of the genesis in `ring`, else all holders (protocol §5)."""
     return contract.committee if contract.mode is Mode.RING else holders_of(contract, names)
 
 
@@ -87,7 +87,7 @@ def draw_submissions(
 def draw_submission(
     random: Random, number: int, at_ms: int, town: Town, contention: tuple[float, int], latest: dict[NodeName, int]
 ) -> Submission:
-    """One request; `latest` has the last one of each node, on which it may depend."""
+    """Draw one request; `latest` has the last one of each node, on which it may depend."""
     node = random.choice(town.senders)
     payload = draw_payload(random, *contention, town.holders)
     chance = random.random()
@@ -123,7 +123,7 @@ def draw_payload(random: Random, contention: float, shared_count: int, holders: 
 
 
 def with_draws(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
-    """In some seeds users also want states that they have to wait for while these are locked, and make no others."""
+    """In some seeds, replace spends of shared states by `draw`, which waits while these are locked."""
     random = Random(f"{seed}/draws")
     share = DRAWS if random.random() < DRAWING_SEEDS else 0.0
     for submission in submissions:
@@ -136,9 +136,10 @@ def with_draws(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submi
 
 
 def among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
-    """Where nodes lie, some users spend funds that only they have: these payments end if the funds are locked.
+    """Among liars, some users spend funds that only they have: these payments fail if the funds are locked.
 
-    Honest endorsers judge alike there: if one refuses and a liar is silent, nobody can say whether an intent is valid.
+    Honest endorsers judge alike in such worlds: if one refuses and a liar is silent, the validity of an intent is
+    undecidable.
     """
     random = Random(f"{seed}/funds")
     for submission in submissions:
@@ -154,10 +155,10 @@ def among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Subm
 def with_plans(
     seed: int, submissions: Iterable[Submission], contracts: tuple[Contract, ...], liars: frozenset[NodeName]
 ) -> Iterator[Submission]:
-    """In some seeds transactions of these contracts have plans: a second party that signs, and up to two endorsers.
+    """In some seeds, give transactions of these contracts plans: a second party that signs, up to two endorsers.
 
-    A liar that a plan names may keep the transaction from happening, as is its right: plans name others. A build from
-    before plans knows no domain that has them.
+    Plans name no liars, since an endorser that a plan names may rightfully block the transaction. A build from before
+    plans has no domain with plans.
     """
     random = Random(f"{seed}/plans")
     share = PLANNED if random.random() < PLANNING_SEEDS else 0.0
@@ -176,7 +177,7 @@ def with_plans(
 
 
 def with_chains(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
-    """In some seeds a request that depends on another asks for the same in the same contract, and so reads its states.
+    """In some seeds, a dependent request repeats its dependency in the same contract, and so reads its states.
 
     Such a dependent may be dispatched behind its dependency (protocol §4.3).
     """

@@ -1,8 +1,8 @@
-"""Plays the plan of a seed: first trouble, then calm, then judgement.
+"""Plays the plan of a seed: faults, then calm, then judgement.
 
-In the safety phase users submit, cancel and resume while nodes, disks, network and ledger are hurt; S1 to S10 are
-judged after every step. In the liveness phase everything is mended and every intent must end; some more are submitted
-then, so that it can be seen who coordinates. L1 to L5 are judged at the end. The same seed plays the same run.
+In the safety phase users submit, cancel and resume while faults affect nodes, disks, network and ledger; S1 to S10 are
+judged after every step. In the liveness phase all faults end and every intent must end; further ones are submitted
+then, to show which node coordinates. L1 to L5 are judged at the end. The same seed plays the same run.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from rota.sim.plan import DEPLOYMENTS, SHIPPED, SYNTHETIC, Fault, Plan, Settings
 from rota.sim.submissions import Submission, holders_of, senders_of
 from rota.sim.world import Recorder, World
 
-# The calm ends here at the latest; what is not final then never will be.
+# The calm ends after this time; an intent that is not final then never will be.
 CALM_MAX_MS = 400_000
-# What waits for nothing has ended so long after the faults.
+# An intent that waits for nothing has ended this long after the faults.
 ENDS_WITHIN_MS = 120_000
 # So many versions of an intent may follow one another at once; then one in every sixteenth of their validity, which is
 # 37 s, and each may be reset with another intent that endorsers refuse (protocol §4.3).
@@ -67,33 +67,33 @@ RESTS_WITHIN_MS = 20_000
 LISTENS_FOR_MS = 10_000
 PROBES_FOR_MS = 12_000
 PROBES_EVERY_MS = 400
-# Often enough to keep a rival of the coordinator from resting, if there is one.
+# Often enough to keep a second active coordinator from becoming idle, if there is one.
 SELDOM_PROBES_EVERY_MS = 1_000
-# Blocks come now and then without transactions too, so that receipts become final.
+# Blocks come regularly without transactions too, so that receipts become final.
 CALM_BLOCK_MS = 1_000
-# Ranges with fewer blocks are over before it can be seen who coordinates them, unless blocks come more slowly.
+# A range with fewer blocks ends before its coordinator can be observed, unless blocks come more slowly.
 RANGE_SHOWN_MIN = 50
 RANGE_SHOWN_MS = 24_000
 RANGES_SHOWN = 2
-# Every index reaches the last block in this time.
+# Every index reaches the last block within this time.
 CATCH_UP_MS = 2_000
 # More than an endorser lets a round be valid beyond `validity`.
 VOID_MARGIN_S = 61
-# What ends by itself has ended so long after the last probe; then time is let pass, again and again.
+# Intents that end by themselves have ended this long after the last probe; then chain time passes in repeated jumps.
 VOIDED_FIRST_MS = 5_000
 VOIDED_EVERY_MS = 30_000
-# Intents of these kinds are refused by no domain and fail on no ledger.
+# No domain refuses intents of these kinds, and they do not fail on the ledger.
 VALID_VERBS = ("mint", "spend", "pay", "look", "fund", "take", "seal")
-# Only a user brings these further: one resumes what is parked, and commits what is issued or lets it expire.
+# Only a user can complete these: by resuming a parked one, and by committing an issued one or letting it expire.
 WAITING_FOR_USER = (TransactionState.PARKED, TransactionState.ISSUED)
 DEFAULT_SETTINGS = Settings()
-# How a seed is reported in which nothing was judged.
+# The name under which a seed that judged nothing is reported.
 NOTHING_JUDGED = "judge"
 
 
 @dataclass(slots=True)
 class Report:
-    """What a seed did and what it found."""
+    """The results of a seed."""
 
     seed: int
     domain: str = SYNTHETIC
@@ -114,7 +114,7 @@ class Report:
 
 
 class Swarm:
-    """One seed."""
+    """One seed and its world."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class Swarm:
         self.mine_every_ms = self.block_every_ms = CALM_BLOCK_MS
 
     def play(self) -> Report:
-        """Trouble, calm, judgement; a core that trips over an assertion of its own is a finding like any other."""
+        """Play faults, calm and judgement. An exception in a core is a violation like any other."""
         try:
             self._play()
         except Exception as error:
@@ -178,10 +178,10 @@ class Swarm:
         report, world = self.report, self.world
         report.invariants = world.judge.counts()
         report.work = world.judge.work()
-        # After a failover nothing is promised of what ends.
+        # After a failover, nothing about the end of intents is promised.
         ends = report.invariants.get(EveryIntentEnds.name)
         if not self.found and ends is not None and not ends.judged and world.witness.requests:
-            # Users asked, and no intent of theirs was ever accepted: whatever holds then holds of nothing.
+            # Users submitted, and no intent was ever accepted: invariants that hold then prove nothing.
             self.found.append(Violation(NOTHING_JUDGED, f"none of {report.intents} intents was accepted"))
         report.violations = list(self.found)
         report.events, report.messages, report.simulated_ms = world.event_count, world.wires.message_count, world.now_ms
@@ -194,22 +194,22 @@ class Swarm:
 
     @property
     def planned_count(self) -> int:
-        """How many of the planned intents there are to leave out; each deployment comes with its uses."""
+        """How many planned items shrinking may leave out; each deployment counts once, with its uses."""
         return len(self.plan.submissions) + len(self.plan.deployments)
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
-        """Those of the plan, and those that were deployed since."""
+        """The contracts of the plan, and those deployed since."""
         return (*self.plan.contracts, *self.deploying.contracts)
 
     @property
     def lie_count(self) -> int:
-        """How often liars have lied so far."""
+        """The number of lies of all liars so far."""
         liars = self.world.conspiracy.liars.values() if self.world.conspiracy is not None else ()
         return sum(liar.lie_count + liar.account.count for liar in liars)
 
     def open(self) -> None:
-        """Start every node, and let what is planned come."""
+        """Start every node, and schedule the planned submissions, faults and deployments."""
         for name in self.world.nodes:
             self.world.start(name)
         for submission in self.plan.submissions:
@@ -272,11 +272,11 @@ class Swarm:
             self._later(submission.change_after_ms, lambda: self._go_on(submission, intent.id))
 
     def _causes_of(self, submission: Submission) -> frozenset[Cause]:
-        """What the plan holds against it."""
+        """The causes in the plan that may end a submission without its effect."""
         contract = self.world.by_address[submission.contract]
         verb, _, names = submission.payload.partition(":")
         refusing = [each for each in contract.endorsers if not names or each in names.split("+")]
-        # As many refusals end an intent as leave too few endorsers to sign it.
+        # An intent ends when refusals leave too few endorsers to sign it.
         is_refused = verb == "refuse" and len(refusing) > len(contract.endorsers) - contract.threshold
         causes = {
             Cause.CANCELLED: submission.cancel_after_ms is not None,
@@ -289,26 +289,26 @@ class Swarm:
         return frozenset(cause for cause, is_there in causes.items() if is_there)
 
     def _is_valid(self, submission: Submission) -> bool:
-        """Nobody but a liar has a reason to let it end without its effect."""
+        """Whether only a liar could prevent the submission's effect."""
         verb = submission.payload.partition(":")[0]
         if verb == "take" and not self._has_funds(submission):
             return False
         is_plain = submission.cancel_after_ms is None and submission.mode is SubmitMode.AUTO
         is_free = submission.depends_on not in self.intents or submission.depends_on in self.expected
-        # Whether a party is known is for its own node to say.
+        # Whether a party is known is decided by its own node.
         is_known = (
             not submission.party.startswith("nobody") and node_of(Party(submission.party)) not in self.world.liars
         )
         return verb in VALID_VERBS and is_plain and is_free and is_known
 
     def _has_funds(self, submission: Submission) -> bool:
-        """A fund of this user was reported as confirmed: from then on there is one."""
+        """Whether a fund intent of this user was reported: from then on there are funds."""
         wanted = (b"fund", submission.contract, submission.node)
         ended = [self.intents[number] for number in self.expected if self.intents[number].id in self.world.receipts]
         return any((intent.payload, intent.contract, node_of(intent.sender)) == wanted for intent in ended)
 
     def _commit_later(self, intent: IntentId) -> None:
-        """Most users have their prepared transitions committed; the others' expire."""
+        """Commit a prepared transition for the users who commit theirs; the others' expire."""
         if intent in self.commits:
             self._later(self.commits.pop(intent), lambda: self.world.chain.commit_prepared(intent))
 
@@ -316,7 +316,7 @@ class Swarm:
         self.world.submit(submission.node, submission.contract, event)
 
     def _go_on(self, submission: Submission, intent: IntentId) -> None:
-        """What kept it is gone: the domain no longer fails, or the user resumes what was parked, or was not."""
+        """Remove the obstacle: the domain no longer fails, and the user resumes the intent, parked or not."""
         if submission.payload in ("park", "fail"):
             self.world.payloads[intent] = b"mint"
         if submission.payload != "fail":
@@ -325,7 +325,7 @@ class Swarm:
     def _later(self, delay_ms: int, action: faults.Mend) -> None:
         self.world.at(self.world.now_ms + delay_ms, action)
 
-    # Trouble.
+    # Faults.
 
     def _hurt(self, fault: Fault) -> None:
         self.report.faults += 1
@@ -356,7 +356,7 @@ class Swarm:
             if world.now_ms > probes_ms and self._is_at_rest():
                 break
             if world.now_ms > void_at_ms:
-                # Whatever was endorsed becomes void, so that what ends off the chain can be reported.
+                # Let every endorsement expire, so that intents that end off the chain can be reported.
                 void_at_ms = world.now_ms + VOIDED_EVERY_MS
                 world.chain.let_time_pass(self.plan.config.prepared_validity_s + VOID_MARGIN_S)
         self.is_over = True
@@ -367,15 +367,15 @@ class Swarm:
             self._listen()
 
     def _let_end(self) -> None:
-        """No new intents, no jumps of time: what waits for nothing ends."""
+        """Without new intents and time jumps, every intent that waits for nothing ends."""
         world = self.world
         if world.liars:
-            # One that does nothing is left after a while, however long that is.
+            # An idle coordinator is replaced eventually, without a bound that is checked here.
             return
         end_ms = world.now_ms + ENDS_WITHIN_MS
         while world.now_ms < end_ms and not self.found and self.waiting_for_nothing():
             world.run_until(world.now_ms + CALM_BLOCK_MS, self._is_condemned)
-        # Told at the end: what never ends at all is for L1 to say too.
+        # Judged at the end, because L1 reports intents that never end, too.
         self.calm = CalmPassed(ENDS_WITHIN_MS, self.waiting_for_nothing())
 
     def waiting_for_nothing(self) -> tuple[IntentId, ...]:
@@ -388,7 +388,7 @@ class Swarm:
         versions = Counter(intent for node in nodes for intent, _ in node.disk.signed)
         found: list[IntentId] = []
         resting, open_ = self._resting_senders(), self._open_transactions()
-        # A party's coins may all be in a prepared transition that its user has not committed.
+        # All coins of a party may be in a prepared transition that its user has not committed.
         frozen = {
             (each.intent.contract, each.intent.sender)
             for each in open_
@@ -410,7 +410,7 @@ class Swarm:
         return tuple(found)
 
     def _resting_senders(self) -> set[NodeName]:
-        """Whose users left prepared transitions unused: others may have their turn first (protocol §4.2)."""
+        """Senders whose users left prepared transitions unused: others may have their turn first (protocol §4.2)."""
         external = (intent for intent in self.intents.values() if intent.submit_mode is SubmitMode.EXTERNAL)
         told = ((intent, self.world.receipts.get(intent.id, ())) for intent in external)
         return {
@@ -420,7 +420,7 @@ class Swarm:
         }
 
     def _open_transactions(self) -> list[SenderTransaction]:
-        """In the order in which their users asked for them."""
+        """The open transactions, in the order of their submission."""
         sequencers = [
             sequencer
             for node in self.world.nodes.values()
@@ -432,7 +432,7 @@ class Swarm:
         return sorted(found, key=lambda each: order.get(each.intent.id, 0))
 
     def _listen(self) -> None:
-        """Nothing is left to do: who still says something, and what."""
+        """Count the messages that are sent when nothing is left to do."""
         world = self.world
         is_at_rest, after_ms = self._is_at_rest(), world.now_ms - self.plan.trouble_ms
         world.run_until(world.now_ms + RESTS_WITHIN_MS, self._is_condemned)
@@ -443,7 +443,7 @@ class Swarm:
         world.wires.said = None
 
     def _drain(self, conspiracy: Conspiracy) -> None:
-        """At the very end liars commit whatever they hold; what was reported is to stay true."""
+        """At the very end liars commit every round they hold; reported outcomes must stay true."""
         if conspiracy.drain():
             for _ in range(self.plan.config.confirmations + 1):
                 self.world.run_until(self.world.now_ms + self.plan.block_ms + CATCH_UP_MS, self._is_condemned)
@@ -451,7 +451,7 @@ class Swarm:
             self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
 
     def let_catch_up(self) -> None:
-        """Liars bring transactions to the ledger until the end: it stands still until every disk has its last block."""
+        """Stop mining until every disk has the last block: liars send transactions to the ledger until the end."""
         if not self.found and not self.has_caught_up():
             self.world.chain.is_mining = False
             self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
@@ -463,13 +463,13 @@ class Swarm:
         return all(node.core and node.core.height == node.disk.height == height for node in honest)
 
     def _mend_domain(self) -> None:
-        """A domain that fails for ever would keep its intents for ever."""
+        """End permanent failures of the domain, which would keep their intents open."""
         for submission in (*self.plan.submissions, *self.deploying.used):
             if submission.payload == "fail":
                 self.world.payloads[self.intents[submission.number].id] = b"mint"
 
     def _probe(self) -> int:
-        """Users go on submitting when everything is well, first seldom, then often; when it is over is told."""
+        """Schedule submissions after the faults, first seldom, then often; returns the time of the last one."""
         contracts = self.contracts
         rotating = [c for c in contracts if c.mode is Mode.RING and c.rotation is Rotation.STRICT]
         first_ms = self.world.now_ms + (LEADERS_KNOWN_AFTER_MS if rotating else SETTLED_AFTER_MS)
@@ -479,7 +479,7 @@ class Swarm:
         slow: tuple[int, ...] = ()
         shortest = min((each.range_size for each in rotating), default=RANGE_SHOWN_MIN)
         if shortest < RANGE_SHOWN_MIN and not self.world.liars:
-            # Blocks are so far apart that a short range lasts long enough to see who coordinates it.
+            # Slow blocks make a short range last long enough to observe its coordinator.
             self.block_every_ms = RANGE_SHOWN_MS // shortest
             self.world.at(first_ms, self._slow_down)
             last_ms = first_ms + RANGES_SHOWN * RANGE_SHOWN_MS
@@ -507,7 +507,7 @@ class Swarm:
             self._later(self.mine_every_ms, self._mine_now_and_then)
 
     def _is_at_rest(self) -> bool:
-        """Every intent is final or waits for its user, and every state is delivered."""
+        """Whether every intent is final or waits for its user, and every state is delivered."""
         parked: set[IntentId] = set()
         open_: list[Intent] = []
         for node in self.world.nodes.values():
@@ -530,7 +530,7 @@ class Swarm:
         return True
 
     def _owes_states(self, core: Node) -> bool:
-        """Something is to be delivered; what a liar does not acknowledge is its own loss."""
+        """Whether a delivery to an honest node is open; a liar that does not acknowledge one harms only itself."""
         if core.distribution.next_due_ms() is None:
             return False
         return not self.world.liars or any(peer not in self.world.liars for peer in core.distribution.owed)
@@ -557,7 +557,7 @@ class Swarm:
         judge.conclude()
 
     def _tell_receipts_and_nonces(self) -> None:
-        """What the nodes answer at the end."""
+        """Report the receipts and nonces that the nodes return at the end."""
         world = self.world
         for name, node in world.nodes.items():
             assert node.core is not None, "everything is mended"
@@ -571,12 +571,12 @@ class Swarm:
                 world.judge.tell(ReceiptRead(name, intent, outcome))
 
 
-# Makes the swarm that plays a seed: `Swarm`, or one that also knows domains beside the simulator's own.
+# Makes the swarm that plays a seed: `Swarm`, or one that also knows domains other than the simulator's own.
 MakeSwarm = Callable[[int, Settings], Swarm]
 
 
 def _candidates(plan: Plan) -> tuple[type[Invariant], ...]:
-    """What is promised in such a network."""
+    """The invariants that are promised in a plan's network."""
     if plan.loses_commits:
         return AFTER_FAILOVER
     if plan.loses_blocks:
@@ -585,7 +585,7 @@ def _candidates(plan: Plan) -> tuple[type[Invariant], ...]:
 
 
 def _place_of(error: Exception) -> str:
-    """The module and line that raised it."""
+    """The module and line that raised an error."""
     (*_, last) = extract_tb(error.__traceback__)
     return f"{last.filename.rpartition('/rota/')[2]}:{last.lineno}"
 

@@ -1,4 +1,4 @@
-"""What happened, line by line: who said what to whom, and how states changed."""
+"""The record of a run, line by line: messages with sender and receiver, and changes of state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rota.wire.messages import (
 
 
 class Happening(NamedTuple):
-    """A line of the record: when, who, to whom, what."""
+    """A line of the record: time, sender, receiver and text."""
 
     at_ms: int
     source: str
@@ -36,7 +36,7 @@ class Happening(NamedTuple):
 
 @dataclass
 class Transcript(Recorder):
-    """Records what happens, leaving out heartbeats that say nothing new."""
+    """Records a run, without heartbeats that repeat the previous one."""
 
     happenings: list[Happening] = field(default_factory=list)
     was_active: dict[NodeName, None] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Transcript(Recorder):
     _heartbeats: dict[tuple[NodeName, NodeName], tuple[object, ...]] = field(default_factory=dict)
 
     def sent(self, world: OwningWorld, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
-        """One line a message, with what matters of it."""
+        """Add one line for a message, with its main values."""
         body = envelope.body
         text = f"{type(body).__name__}{describe(world, body)}"
         self.sent_kinds.append((type(body).__name__, source, target, text))
@@ -60,7 +60,7 @@ class Transcript(Recorder):
         self.happenings.append(Happening(world.now_ms, source, target, text + remark))
 
     def stepped(self, world: OwningWorld, node: SimNode) -> None:
-        """One line for each change of state."""
+        """Add one line for each change of state."""
         assert node.core is not None, "a node that steps runs"
         is_alone = len(node.core.sequencers.loaded) == 1
         for address, sequencer in node.core.sequencers.loaded.items():
@@ -74,11 +74,11 @@ class Transcript(Recorder):
                 self._note(world, node, world.show(own.intent.id), own.state.value)
 
     def noted(self, world: OwningWorld, text: str) -> None:
-        """Something that is nobody's message."""
+        """Add a line that belongs to no node."""
         self.happenings.append(Happening(world.now_ms, "", "", text))
 
     def forget(self, node: NodeName) -> None:
-        """A node that crashed begins anew."""
+        """Discard the known states of a node that crashed."""
         self._states = {key: value for key, value in self._states.items() if key[0] != node}
         self._heartbeats = {key: value for key, value in self._heartbeats.items() if node not in key}
 
@@ -93,7 +93,7 @@ class Transcript(Recorder):
 
 
 def describe(world: OwningWorld, body: Message) -> str:
-    """What matters of a message to a reader."""
+    """The values of a message that matter to a reader."""
     match body:
         case DelegationCommand():
             names = " ".join(world.show(delegation.intent.id) for delegation in body.delegations)
@@ -119,7 +119,7 @@ def describe(world: OwningWorld, body: Message) -> str:
 
 
 def _names_in(world: OwningWorld, body: Message) -> str:
-    """The intents that any other message is about, and why where it says so."""
+    """The intents in a message of any other kind, with codes and outcomes where it has them."""
     parts: list[str] = []
     fields = ("intents", "results", "errors", "transitions", "refusals", "items", "transition", "intent", "rejection")
     for field_name in fields:
@@ -136,7 +136,7 @@ def _names_in(world: OwningWorld, body: Message) -> str:
 
 
 def show(happening: Happening) -> str:
-    """A line of the record."""
+    """The happening as a line of text."""
     time = f"{happening.at_ms / 1000:8.3f}"
     if happening.target:
         return f"{time}  {happening.source} → {happening.target}  {happening.text}"

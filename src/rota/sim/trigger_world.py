@@ -1,9 +1,9 @@
 """A user's own trigger at many members, against contracts that are models in Python.
 
-Theory of operation. Every node has a trigger of its own, made by the same function, and asks the models as it would
-ask a chain. Reads are answered at once with what the ledger knows; a transaction takes `task_ms` until it is in a
-block, and is then undone as a whole if the model refuses it. Events reach each node in its own time. What became of
-every task in every transaction is written down, as the trigger itself reads it from the events.
+Theory of operation. Every node has its own instance of the trigger, made by the same function, and queries the models
+as it would query a chain. Reads are answered at once from the ledger's state; a transaction takes `task_ms` until it is
+in a block, and is reverted as a whole if the model refuses it. Events reach each node with a delay of its own. The
+result of every task in every transaction is recorded, as the trigger itself reads it from the events.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Service = Callable[..., object]
 class ModelContract:
     """A contract in Python: its functions are methods of the same names, and it raises `Reverted` to refuse.
 
-    In a method, `self.sender` is who calls, `self.time_s` the time of the block, and `self.emit` logs an event under
+    In a method, `self.sender` is the caller, `self.time_s` the time of the block, and `self.emit` logs an event under
     the signature that triggers watch.
     """
 
@@ -48,17 +48,17 @@ class ModelContract:
     time_s: int = 0
 
     def emit(self, event: str, *arguments: object) -> None:
-        """Log this."""
+        """Log an event with its arguments."""
         self.__dict__.setdefault("_emitted", []).append((event, arguments))
 
     def take_emitted(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """What was logged since this was last asked."""
+        """The events logged since the last call."""
         found: list[tuple[str, tuple[Any, ...]]] = self.__dict__.pop("_emitted", [])
         return found
 
 
 def account_of(name: str) -> ContractAddress:
-    """The account that a simulated node acts with."""
+    """The account of a simulated node."""
     return ContractAddress("0x" + name.encode().hex().rjust(40, "0")[-40:])
 
 
@@ -80,15 +80,15 @@ class TriggerWorld(AutomationWorld):
         self.triggers: Final = {name: make_trigger() for name in self.nodes}
         self.trigger_name = next(iter(self.triggers.values())).name
         self._services: Final = dict(services or {})
-        # The members as the trigger knows them, who may be accounts.
+        # The members by the names that the trigger uses, which may be accounts.
         self.known_as: Final = {name: self.triggers[name].member(self.here(node)) for name, node in self.nodes.items()}
 
     def here(self, node: MemberNode) -> Here:
-        """As the trigger of this node sees itself."""
+        """The node's identity and time, for its trigger."""
         return Here(NodeName(node.name), account_of(node.name), node.name, self.now_ms)
 
     def ledger_call(self, contract: ContractAddress, sender: ContractAddress, function: str, *arguments: object) -> Any:  # noqa: ANN401
-        """A transaction of anybody, now: what the function returns. `Reverted` when it is undone."""
+        """Execute a transaction of any account now; returns the function's result, raises `Reverted` when undone."""
         before = copy.deepcopy(self.contracts)
         try:
             returned = self._invoke(contract, sender, function, arguments)
@@ -98,10 +98,10 @@ class TriggerWorld(AutomationWorld):
         self._spread(self._take_events())
         return returned
 
-    # What nodes ask.
+    # Queries of nodes.
 
     def setup_of(self, node: MemberNode, settings: TriggerSettings) -> DutySetup:
-        """As the trigger wants it."""
+        """The setup of a node's duty, from its trigger."""
         trigger = self.triggers[node.name]
         members = self.work(node, trigger.members(self.here(node)))
         node.members = tuple(self.known_as.values()) if members is None else members
@@ -118,18 +118,18 @@ class TriggerWorld(AutomationWorld):
         )
 
     def listed_by(self, node: MemberNode) -> tuple[Task, ...]:
-        """What its trigger lists."""
+        """The tasks that a node's trigger lists."""
         found = tuple(self.work(node, self.triggers[node.name].tasks(self.here(node))))
         self.board.tasks.update({task.id: task for task in found})
         return found
 
     def stale_to(self, node: MemberNode, tasks: tuple[Task, ...]) -> tuple[str, ...]:
-        """What its trigger takes for done."""
+        """Those of the tasks that a node's trigger takes as done."""
         trigger, here = self.triggers[node.name], self.here(node)
         return tuple(task.id for task in tasks if self.work(node, trigger.is_stale(task, here)))
 
     def work(self, node: MemberNode, asking: Work[Answer]) -> Answer:
-        """A trigger's work, with all its questions answered at once."""
+        """Run a trigger's generator, answering all its questions at once."""
         answer: Any = None
         refusal: Reverted | None = None
         while True:
@@ -162,7 +162,7 @@ class TriggerWorld(AutomationWorld):
     # Transactions.
 
     def apply(self, node: MemberNode, tasks: tuple[Task, ...], *, is_heard: bool) -> tuple[str, ...] | None:
-        """The trigger's own action, all of it or nothing."""
+        """Execute the trigger's own action as a whole; returns the tasks done, or None when it is reverted."""
         trigger, here = self.triggers[node.name], self.here(node)
         late = self.stale_to(node, tasks)
         before = copy.deepcopy(self.contracts)
@@ -218,10 +218,10 @@ class TriggerWorld(AutomationWorld):
         if sighting.is_look_wanted:
             self.tell(node, LookWanted(self.trigger_name))
 
-    # What came of it.
+    # Results.
 
     def still_open(self) -> tuple[str, ...]:
-        """What a node that sees everything would still do, of what is ready."""
+        """The ready tasks that a node with a current view would still perform."""
         node = next(iter(self.nodes.values()))
         tasks = self.listed_by(node)
         stale = self.stale_to(node, tasks)

@@ -1,4 +1,4 @@
-"""What happens to messages and transactions on their way."""
+"""Faults of messages and transactions on their way."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from rota.wire.messages import Envelope, Message
 
 @dataclass(slots=True)
 class MessageRule:
-    """Messages of a kind on one way; `*` is anybody."""
+    """Matches messages of a kind from a source to a target; `*` is any node."""
 
     kind: str
     source: NodeName
     target: NodeName
 
     def matches(self, source: NodeName, target: NodeName, envelope: Envelope) -> bool:
-        """This message is one of them."""
+        """Whether the rule matches this message."""
         kind = type(envelope.body).__name__
         return self.kind == kind and self.source in (source, "*") and self.target in (target, "*")
 
 
 @dataclass(slots=True)
 class HoldRule(MessageRule):
-    """Such messages are kept back, and these wait."""
+    """Holds matching messages, and keeps them in `kept`."""
 
     kept: list[tuple[NodeName, NodeName, Envelope]] = field(default_factory=list)
 
 
 class Passage(NamedTuple):
-    """What becomes of a transaction on its way to the chain: when it gets there, if ever, and whether we hear so."""
+    """A transaction's way to the chain: its delay, None if it is lost, and whether its sender gets an answer."""
 
     delay_ms: int | None = 0
     is_answered: bool = True
@@ -41,9 +41,9 @@ GOOD_PASSAGE = Passage()
 
 
 class Weather:
-    """What the world does to messages and transactions on their way; good weather delivers them once and soon."""
+    """Faults of messages and transactions on their way; this base class delivers them once and soon."""
 
-    # Whether anything is ever heard again: only then is it remembered.
+    # Whether messages may be delivered again: only then are earlier ones kept.
     has_echo = False
 
     def delays_ms(self, source: NodeName, target: NodeName, latency_ms: int) -> tuple[int, ...]:
@@ -51,21 +51,21 @@ class Weather:
         return (latency_ms,)
 
     def echoed(self, heard_count: int) -> int | None:
-        """Which of the latest messages is heard once more, if any."""
+        """The index of an earlier message to deliver again, or None."""
         return None
 
     def passage(self) -> Passage:
-        """What becomes of a transaction on its way to the chain."""
+        """How a transaction reaches the chain."""
         return GOOD_PASSAGE
 
     def is_damaged(self) -> bool:
-        """This message does not arrive as it was sent."""
+        """Whether this message arrives damaged."""
         return False
 
     def damage(self, data: bytes) -> bytes:
-        """What arrives of a frame that is damaged on the way."""
+        """The bytes that arrive of a damaged frame."""
         return data
 
     def forged(self, source: NodeName, target: NodeName, envelope: Envelope) -> tuple[NodeName, Message] | None:
-        """What somebody who overheard this message says to its author, and who."""
+        """A forged answer to this message's author, and its sender; None if there is none."""
         return None

@@ -1,8 +1,8 @@
-"""The wires between the nodes of a world: what is said passes here, or is lost, held, copied, delayed or forged.
+"""The connections of a world: messages pass through here, or are lost, held, copied, delayed or forged.
 
-A connection is up or down, each way known to its own end. A way that is cut carries nothing; both ends notice when
-pings stay unanswered, and find each other again when it is healed. What was under way when a connection or a life
-ended does not arrive. Weather says how late each copy of a message is; scenarios add rules of their own.
+A connection is up or down, each direction as its own end sees it. A cut direction carries nothing; both ends notice
+when pings stay unanswered, and reconnect when it is healed. A message under way when the connection or a run ends is
+lost. `Weather` determines the delay of each copy of a message; scenarios add rules of their own.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from rota.wire.messages import (
 
 Rule = TypeVar("Rule", bound=MessageRule)
 
-# What a forger says lies above all that was said before.
+# The counter of forged ids and numbers, above all real ones.
 FORGED_NUMBER = 1_000_000
 COPY_DELAY_MS = 30
-# What a node's transport does by default (`transport/settings.py`).
+# The default of a node's transport (`transport/settings.py`).
 MISUSE_PAUSE_MS = 10_000
-# So many messages back an echo reaches.
+# How many messages an echo may reach back.
 ECHOED_MAX = 400
 
 
@@ -53,10 +53,10 @@ class Wires:
         self.forgeries: list[Forgery] = []
         self.forged_count = 0
         self.message_count = 0
-        # How often each kind of message was sent, while somebody listens.
+        # The number of sent messages of each kind, while they are counted.
         self.said: Counter[str] | None = None
         self.has_codec = has_codec
-        # Nodes that run the build before this one.
+        # Nodes that run the previous build.
         self.older: set[NodeName] = set()
         self._heard: deque[Callable[[], None]] = deque(maxlen=ECHOED_MAX)
 
@@ -71,27 +71,27 @@ class Wires:
         self.world.at(due_ms, lambda: self._notice_cut(source, target))
 
     def heal(self) -> None:
-        """All ways are open again."""
+        """Remove all cuts, and reconnect."""
         healed = sorted(self.cut)
         self.cut.clear()
         for source, target in healed:
             self.connect(source, target)
 
     def reconnect(self, one: NodeName, other: NodeName) -> None:
-        """The connection breaks and is made again at once; what was under way on it is lost."""
+        """Break a connection and make it again at once; messages under way on it are lost."""
         for source, target in ((one, other), (other, one)):
             self._lose(source, target)
         self.connect(one, other)
 
     def lose_all(self, name: NodeName) -> None:
-        """A node is gone: its peers' connections to it break at once."""
+        """Break the connections of all peers to a node that is gone."""
         for other in self.world.nodes.values():
             if other.name != name:
                 self.down.add((other.name, name))
                 self.world.tell(other, ConnectionLost(name))
 
     def connect(self, one: NodeName, other: NodeName) -> None:
-        """Two nodes that run, and that nothing separates, find each other again."""
+        """Connect two nodes if both run and no cut separates them."""
         nodes = self.world.nodes
         if one == other or nodes[one].core is None or nodes[other].core is None:
             return
@@ -115,7 +115,7 @@ class Wires:
     # Messages.
 
     def transmit(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
-        """A message leaves a node: it is told to the judge, whatever becomes of it."""
+        """Send a message. The judge sees it, whether it arrives or not."""
         world = self.world
         if target not in world.nodes:
             # Liars name nodes that do not exist.
@@ -160,13 +160,13 @@ class Wires:
             self._deliver_later(source, target, envelope)
 
     def _end_connection(self, source: NodeName, target: NodeName) -> None:
-        """Who reads what makes no sense ends the connection, and does not hear that peer for a while."""
+        """End a connection after a frame that cannot be decoded, and make it again after the misuse pause."""
         self._lose(source, target)
         self._lose(target, source)
         self.world.at(self.world.now_ms + MISUSE_PAUSE_MS, partial(self.connect, source, target))
 
     def _echo(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
-        """Something that was said in these lives may be heard once more; heartbeats, which are most, are no news."""
+        """Perhaps deliver an earlier message of these runs again; heartbeats, most of all messages, are not echoed."""
         world, node = self.world, self.world.nodes[target]
         if not isinstance(envelope.body, CoordinatorHeartbeat):
             lives = (world.nodes[source].life, node.life)
@@ -176,7 +176,7 @@ class Wires:
             world.at(world.now_ms + world.latency_ms, self._heard[place])
 
     def release(self, is_reversed: bool = False, is_twice: bool = False) -> None:
-        """Deliver what was held back, the last first or each twice if so said, and hold nothing any more."""
+        """Deliver all held messages, in reverse or each twice if requested, and remove the rules that hold them."""
         rules, self.holds = self.holds, []
         kept = [held for rule in rules for held in rule.kept]
         for source, target, envelope in reversed(kept) if is_reversed else kept:
@@ -192,7 +192,7 @@ class Wires:
             world.at(world.now_ms + delay_ms + late_ms, partial(self._deliver, lives, source, node, envelope))
 
     def _deliver(self, lives: tuple[int, int], source: NodeName, node: SimNode, envelope: Envelope) -> None:
-        """A connection that was lost since delivers nothing more."""
+        """Deliver a message, unless its connection was lost since."""
         world = self.world
         same_lives = lives == (world.nodes[source].life, node.life)
         if same_lives and (source, node.name) not in self.cut and (node.name, source) not in self.down:
@@ -203,9 +203,9 @@ class Wires:
     # Lies.
 
     def forge_heartbeat(self, source: NodeName, state: CoordinatorState, successor: NodeName | None = None) -> None:
-        """A node claims a role that its own machine does not have: every other node is told.
+        """Send every other node a heartbeat in which a node claims a role that its own machine does not have.
 
-        The lie has the number that is next: the node's own heartbeats are heard again soon.
+        It has the next heartbeat number, so that the node's own heartbeats are accepted again soon.
         """
         core = self.world.nodes[source].core
         assert core is not None, f"{source} must run to say anything"
@@ -218,7 +218,7 @@ class Wires:
                 self._forge(contract, source, target, CoordinatorHeartbeat(number, state, successor=successor))
 
     def forge_request(self, source: NodeName, target: NodeName, reason: HandoverReason) -> None:
-        """A node asks another to yield, which its own machine would not."""
+        """Send a request to yield that the node's own machine would not send."""
         for contract in self.world.contracts:
             self._forge(contract, source, target, HandoverRequest(RequestId(FORGED_NUMBER, 1), reason))
 
@@ -228,7 +228,7 @@ class Wires:
             self.transmit(source, target, Envelope(contract.address, number, 1, self.world.ledger.height, body))
 
     def _told(self, source: NodeName, target: NodeName, envelope: Envelope) -> tuple[Envelope, str]:
-        """The message as it leaves its node, which may lie once, and what becomes of it if nothing is in its way."""
+        """The message after the first matching forgery, which applies once, and the name of its fate."""
         forgery = _matching(self.forgeries, source, target, envelope)
         if forgery is None:
             return envelope, "delivered"
@@ -238,7 +238,7 @@ class Wires:
 
 
 def _matching(rules: list[Rule], source: NodeName, target: NodeName, envelope: Envelope) -> Rule | None:
-    """The first rule that this message is under."""
+    """The first rule that matches a message."""
     for rule in rules:
         if rule.matches(source, target, envelope):
             return rule

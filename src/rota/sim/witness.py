@@ -1,4 +1,4 @@
-"""What the world tells its judge about nodes that run: what they send, make and answer, and the length of queues."""
+"""Reports facts about running nodes to the judge: their messages, assemblies and answers, and queue lengths."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from rota.wire.messages import (
 # Rejections of an endorser for which the requester is not the reason.
 OF_OWN_INDEX = (Rejection.NO_LEDGER, Rejection.MISMATCHED_BLOCK_HEIGHT)
 LEAVING = (CoordinatorState.FLUSH, CoordinatorState.CLOSING)
-# Queues are measured once in so many steps of a node.
+# The queues of a node are measured once in this many of its steps.
 STEPS_BETWEEN_MEASUREMENTS = 64
 
 REQUESTS: dict[type[Event], Request] = {
@@ -68,7 +68,7 @@ REQUESTS: dict[type[Event], Request] = {
 
 
 class Witness:
-    """One per world."""
+    """The reporter of a world; one per world."""
 
     def __init__(self, world: OwningWorld) -> None:
         self.world = world
@@ -79,7 +79,7 @@ class Witness:
         self._successors: dict[tuple[NodeName, ContractAddress], NodeName | None] = {}
 
     def asks(self, node: SimNode, event: IntentSubmitted | CancelRequested | ResumeRequested) -> None:
-        """A user asks a node, if it runs."""
+        """Report a user's request to a node, if the node runs."""
         self.requests[event.reply_to] = REQUESTS[type(event)]
         if isinstance(event, IntentSubmitted) and event.intent.nonce:
             self.world.names[event.intent.id] = event.intent.nonce.rstrip(b"\x00").decode(errors="replace")
@@ -87,7 +87,7 @@ class Witness:
             self.world.judge.tell(Asked(node.name, event.reply_to, self.world.now_ms))
 
     def stepped(self, core: Node, node: SimNode, effects: Iterable[Effect]) -> None:
-        """How long the queues of a node are, now and then."""
+        """Report the lengths of a node's queues, every `STEPS_BETWEEN_MEASUREMENTS` steps."""
         if node.step_count % STEPS_BETWEEN_MEASUREMENTS:
             return
         world, disk = self.world, node.disk
@@ -106,12 +106,12 @@ class Witness:
         world.judge.tell(Measured(node.name, tuple(queues_of(core, around))))
 
     def assembled(self, node: SimNode, contract: ContractAddress, transition: Transition) -> None:
-        """A domain made a transition."""
+        """Report a transition that a domain assembled."""
         self.world.transitions[transition.leaf] = transition
         self.world.judge.tell(Assembled(node.name, contract, transition))
 
     def computed(self, node: SimNode, effect: Effect, event: Event) -> None:
-        """A service of a node has answered: a domain made a transition, parties of a plan signed, or one approved."""
+        """Report an answer of a service: an assembled transition, signatures of a plan's parties, or an approval."""
         answer = event.event if isinstance(event, ForContract) else None
         if isinstance(answer, AssemblyFinished) and isinstance(effect, AssembleIntents):
             if answer.transition is not None:
@@ -124,7 +124,7 @@ class Witness:
                 self.world.judge.tell(Approved(node.name, effect.contract, leaves))
 
     def beats(self, node: SimNode, envelope: Envelope, body: CoordinatorHeartbeat) -> None:
-        """A coordinator's heartbeat, once for all whom it is sent to."""
+        """Report a coordinator's heartbeat, once for all its recipients."""
         if node.heartbeats_seen.get(envelope.contract) == body.number:
             return
         node.heartbeats_seen[envelope.contract] = body.number
@@ -135,7 +135,7 @@ class Witness:
         self.world.judge.tell(seen)
 
     def decides(self, node: SimNode, effect: SendMessage) -> None:
-        """Told when it is decided: what the node has received may have changed when the message leaves."""
+        """Report a message when it is decided: the node's input may have changed when the message is sent."""
         envelope = effect.envelope
         body = envelope.body
         if isinstance(body, CoordinatorHeartbeat):
@@ -151,13 +151,13 @@ class Witness:
             self.world.judge.tell(Declined(node.name, envelope.contract, effect.peer))
 
     def indexes(self, node: SimNode, write: Persist) -> None:
-        """A node has taken blocks: from now on it acts on them."""
+        """Report the new height of a node's index, on which the node acts from now on."""
         for record in write.records:
             if isinstance(record, BlocksIndexed):
                 self.world.judge.tell(HeightReached(node.name, record.height))
 
     def _leaves(self, node: SimNode, contract: ContractAddress, heartbeat: CoordinatorHeartbeat) -> None:
-        """The first heartbeat of those in which a coordinator names its successor."""
+        """Report the first heartbeat in which a coordinator names this successor."""
         successor = heartbeat.successor if heartbeat.state in LEAVING else None
         if successor != self._successors.get((node.name, contract)):
             self._successors[node.name, contract] = successor
@@ -165,7 +165,7 @@ class Witness:
                 self.world.judge.tell(SteppedAside(node.name, contract, successor))
 
     def hears(self, node: SimNode, event: Event) -> None:
-        """Something from outside reaches a node."""
+        """Report a message or a change of connection that a node receives."""
         if isinstance(event, MessageReceived):
             if event.peer != node.name:
                 local_ms = node.clock.read(self.world.now_ms)
@@ -176,7 +176,7 @@ class Witness:
             self.world.judge.tell(ConnectionChanged(node.name, event.peer, is_up, local_ms))
 
     def replies(self, node: SimNode, reply: ReplyToUser) -> None:
-        """A user is answered."""
+        """Report an answer to a user."""
         world = self.world
         world.judge.tell(Answered(node.name, reply.reply_to, world.now_ms))
         if not reply.error:
@@ -184,7 +184,7 @@ class Witness:
 
 
 def _taken_back_by(node: SimNode, effects: Iterable[Effect]) -> int:
-    """How many blocks are taken back by writes that are not durable."""
+    """The number of blocks that pending writes remove."""
     writes = [each for each in (*node.outbox, *effects) if isinstance(each, Persist)][node.durable_count :]
     height, taken_back = node.disk.height, 0
     for record in (record for write in writes for record in write.records if isinstance(record, BlocksIndexed)):
@@ -194,7 +194,7 @@ def _taken_back_by(node: SimNode, effects: Iterable[Effect]) -> int:
 
 
 def _owed_by(node: NodeName, effects: Iterable[Effect]) -> int:
-    """How many deliveries follow from writes that are not durable."""
+    """The number of deliveries that follow from pending writes."""
     records = ((each.contract, record) for each in effects if isinstance(each, Persist) for record in each.records)
     orders = (
         record.round if isinstance(record, RoundDispatch) else order_of(contract, record)

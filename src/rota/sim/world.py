@@ -1,9 +1,9 @@
-"""Several nodes of the real core on one virtual clock, with a network, disks and a ledger that can be hurt.
+"""Several nodes of the real core on one virtual clock, with a network, disks and a ledger that faults can affect.
 
-The world performs what the core orders and tells it what happened, as a runtime would. Effects leave in order, those
-behind a write when it is done; all writes that wait are one transaction. When a write does not end for `STALL_MS`
-the node takes no step until the disk goes on. A killed node loses everything but its disk; a cut connection is noticed
-when pings stay unanswered. Nothing here decides anything about sequencing.
+The world executes the core's effects and returns their results as events, as a runtime would. Effects are executed in
+order, those behind a write when it is durable; all pending writes form one transaction. When a write takes longer than
+`STALL_MS`, the node takes no step until the disk resumes. A killed node loses everything but its disk; nodes notice a
+cut connection when pings stay unanswered. Nothing here decides anything about sequencing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ LIAR_RESTART_MS = 1_000
 
 
 class World:
-    """The clock, and everything on it."""
+    """The virtual clock, the nodes, and their surroundings."""
 
     def __init__(
         self,
@@ -150,12 +150,12 @@ class World:
     # Time.
 
     def at(self, due_ms: int, action: Callable[[], None]) -> None:
-        """Do something at a time."""
+        """Schedule an action."""
         self._order += 1
         heappush(self._schedule, (due_ms, self._order, action))
 
     def run_until(self, end_ms: int, is_done: Callable[[], bool] = lambda: False) -> bool:
-        """Let time pass until the end or until it is done."""
+        """Run scheduled actions until `end_ms`, or until `is_done()`; returns whether it is done."""
         schedule = self._schedule
         while not is_done():
             if not schedule or schedule[0][0] > end_ms:
@@ -168,7 +168,7 @@ class World:
     # Nodes.
 
     def start(self, name: NodeName) -> None:
-        """Start a node from its disk."""
+        """Start a node from its disk. A node whose disk fails does not start."""
         node = self.nodes[name]
         assert node.core is None, f"{name} is running"
         if node.disk.is_failing:
@@ -193,7 +193,8 @@ class World:
         self._perform(node, node.core.start())
         for other in self.nodes:
             if self.factory_address != NO_CONTRACT:
-                # As the transport does: a new life hears of each connection, and asks what there is for it.
+                # As with the real transport: a starting node sees each connection being made, and asks its peers for
+                # contracts.
                 self.wires.down.add((name, other))
             self.wires.connect(name, other)
         if node.disk.incarnation_kept:
@@ -201,7 +202,7 @@ class World:
         self.chain.poll(node, node.life)
 
     def crash(self, name: NodeName) -> None:
-        """Kill a node: its memory is gone, and its peers' connections break at once."""
+        """Kill a node: it loses its memory, and its peers' connections break at once."""
         node = self.nodes[name]
         node.core = None
         node.life += 1
@@ -213,11 +214,11 @@ class World:
         self.wires.lose_all(name)
 
     def crash_after(self, name: NodeName, effect_count: int) -> None:
-        """Kill a node between two effects of a step: when it has performed so many more, writes among them."""
+        """Kill a node between two effects of a step: after this many more effects, writes included."""
         self.nodes[name].effects_to_live = effect_count
 
     def hang(self, name: NodeName, is_hung: bool) -> None:
-        """A hung node keeps its memory and its connections, and does nothing until it goes on."""
+        """Hang or resume a node. A hung node keeps its memory and its connections, and takes no step."""
         node = self.nodes[name]
         node.is_hung = is_hung
         if is_hung:
@@ -226,7 +227,7 @@ class World:
         self.go_on(node)
 
     def go_on(self, node: SimNode) -> None:
-        """A node that did nothing for a while performs what waits, then takes what came, and then its timers."""
+        """Resume a node that hung or stalled: execute pending effects, then queued events, then timers."""
         if node.is_hung or node.is_stalled:
             return
         self.judge.tell(Resumed(node.name, self.now_ms))
@@ -237,7 +238,7 @@ class World:
         self.chain.show_head(node)
 
     def hang_domain(self, name: NodeName, is_hung: bool) -> None:
-        """A domain that hangs answers nothing that it is asked to assemble until it goes on; the node does not wait."""
+        """Hang or resume a node's domain. Requests to assemble wait meanwhile; the node continues."""
         node = self.nodes[name]
         node.is_domain_hung = is_hung
         waiting, node.unanswered = node.unanswered, []
@@ -245,61 +246,61 @@ class World:
             self._compute(node, effect)
 
     def hang_signer(self, name: NodeName, is_hung: bool) -> None:
-        """A signer that hangs signs nothing until it goes on; the node does not wait."""
+        """Hang or resume a node's signer. Requests to sign wait meanwhile; the node continues."""
         node = self.nodes[name]
         node.is_signer_hung = is_hung
         self.hang_domain(name, node.is_domain_hung)
 
     def set_disk_delay(self, name: NodeName, delay_ms: int | None) -> None:
-        """Writes take longer, or none ends until the disk goes on; what waits is written then."""
+        """Delay the node's writes; with `None`, no write completes until the delay is set again."""
         self.nodes[name].disk_delay_ms = delay_ms
 
     def wake(self, name: NodeName) -> None:
-        """Its clock was changed: its next deadline comes at another time."""
+        """Schedule the node's next deadline again, after a change of its clock."""
         node = self.nodes[name]
         node.tick_at_ms = None
         self.schedule_tick(node)
 
     def stop(self, name: NodeName) -> None:
-        """Ask a node to stop: it hands its role over."""
+        """Ask a node to stop; it hands its role over first."""
         self.nodes[name].is_stopping = True
         self.tell(self.nodes[name], StopRequested())
 
     def set_ledger(self, name: NodeName, has_ledger: bool) -> None:
-        """Take the ledger from a node, or give it back; the node notices after `ledger_grace`."""
+        """Take the ledger from a node, or return it; the node notices after `ledger_grace`."""
         node = self.nodes[name]
         node.has_ledger = has_ledger
         self.chain.show_head(node)
 
     def lag(self, name: NodeName, lags: bool) -> None:
-        """Let a node see an old chain only, as behind a node of the chain that lags, or let it catch up."""
+        """Freeze the chain that a node sees, as behind a lagging Ethereum node, or let it catch up."""
         node = self.nodes[name]
         node.lags_at = node.disk.height if lags else None
         self.chain.show_head(node)
 
     def submit(self, name: NodeName, contract: ContractAddress, event: Event) -> None:
-        """A user's request."""
+        """Send a user's request to a node."""
         assert isinstance(event, IntentSubmitted | CancelRequested | ResumeRequested), "users ask for no more"
         self.witness.asks(self.nodes[name], event)
         self.tell(self.nodes[name], ForContract(contract, event))
 
     def add_contract(self, contract: Contract) -> None:
-        """A contract that is to be deployed: the judge and all domains know it."""
+        """Register a contract that will be deployed with the judge and all domains."""
         self.by_address[contract.address] = contract
         self.services.add(contract)
 
     def take_in(self, node: SimNode, contract: Contract) -> None:
-        """From now on a node has this contract."""
+        """Add a contract to those of a node."""
         known = self.contracts_of[node.name]
         if contract not in known:
             self.contracts_of[node.name] = (*known, contract)
         if contract not in self.contracts:
             self.contracts = (*self.contracts, contract)
 
-    # Telling and performing.
+    # Events and effects.
 
     def tell(self, node: SimNode, event: Event) -> None:
-        """Tell a node that runs; one that hangs hears of it when it goes on."""
+        """Step a running node with an event; a hung or stalled node gets it when it resumes."""
         core = node.core
         if core is None:
             return
@@ -318,7 +319,7 @@ class World:
         self._perform(node, effects)
 
     def _step_of_liar(self, node: SimNode, core: Node, event: Event) -> list[Effect]:
-        """A liar may get answers that no honest core expects: what trips over one starts again."""
+        """Step a liar, whose core may fail on answers that no honest core expects; it is restarted then."""
         try:
             return core.step(node.clock.read(self.now_ms), event)
         except Exception as error:
@@ -340,7 +341,7 @@ class World:
             self.schedule_tick(node)
 
     def _queue(self, node: SimNode, effects: list[Effect]) -> None:
-        """In the order of their steps."""
+        """Append effects to the outbox, in the order of their steps."""
         for effect in effects:
             if isinstance(effect, Persist):
                 node.ordered_count += 1
@@ -350,7 +351,7 @@ class World:
             node.outbox.append(effect)
 
     def flush(self, node: SimNode) -> None:
-        """Effects leave in order, those behind a write when it is done. What follows from one waits its turn."""
+        """Execute effects in order, up to the first write that is not durable. Effects that this causes are queued."""
         if node.is_flushing:
             return
         node.is_flushing = True
@@ -372,7 +373,7 @@ class World:
             self.disks.begin(node)
 
     def dies_now(self, node: SimNode) -> bool:
-        """It was to live for so many effects more, and this is the last."""
+        """Count an effect against `effects_to_live`; kills the node, and returns whether, when none is left."""
         if node.effects_to_live is None:
             return False
         node.effects_to_live -= 1
@@ -396,7 +397,7 @@ class World:
             self.at(due_ms, partial(self._tick, node, node.life))
 
     def _tick(self, node: SimNode, life: int) -> None:
-        """A deadline, unless an earlier one has taken its place since."""
+        """Step the node at its deadline, unless an earlier one has replaced it."""
         if node.life != life or node.core is None or node.tick_at_ms != self.now_ms:
             return
         node.tick_at_ms = None
@@ -411,7 +412,7 @@ class World:
         match effect:
             case SendMessage():
                 self._send(node, effect.peer, effect.envelope)
-            # What is ordered most often is looked for first.
+            # The most frequent effects come first.
             case AssembleIntents() | SignTransition() | CheckRound() | VerifyEndorsement() | VerifyEndorsers():
                 self._compute(node, effect)
             case ReplyToUser():
@@ -464,13 +465,13 @@ class World:
                 self._compute(node, effect)
 
     def _report_broken(self, node: SimNode, report: ReportFinalityBroken) -> None:
-        """Receipts of the node no longer hold."""
+        """Report that receipts of the node no longer hold."""
         self.judge.tell(BrokenFinality(node.name, report.intents))
         undone = ", ".join(self.show(intent) for intent in report.intents) or "nothing"
         self.recorder.noted(self, f"{node.name} reports that final blocks are gone, and with them {undone}")
 
     def _send(self, node: SimNode, peer: NodeName, envelope: Envelope) -> None:
-        """To a peer, over the wires, or to itself."""
+        """Send a message over the wires, or to the node itself."""
         if peer == node.name:
             if node.name in self.liars and self.conspiracy is not None:
                 self.conspiracy.book.note(peer, peer, envelope)
@@ -492,7 +493,7 @@ class World:
         self.recorder.noted(self, f"{node.name} answers {reply.reply_to}: {shown_reply(reply)}")
 
     def _load(self, node: SimNode, address: ContractAddress) -> None:
-        """What a node's store knows of a contract that it has not in memory."""
+        """Return the stored state of a contract that is not in memory."""
         known = self.contracts_of[node.name]
         contract = next((contract for contract in known if contract.address == address), None)
         if contract is None:
@@ -503,7 +504,7 @@ class World:
             self.tell(node, ContractLoaded(contract, stored.contracts[address]))
 
     def _compute(self, node: SimNode, effect: Effect) -> None:
-        """What domain, signer and key store do, at once or after a while, unless the domain hangs."""
+        """Execute an effect of domain, signer or key store, at once or after `service_ms`, unless that one hangs."""
         unspent: dict[StateId, State] = {}
         is_signing = isinstance(effect, SignTransition | SignDispatch)
         if (node.is_signer_hung and is_signing) or (node.is_domain_hung and isinstance(effect, AssembleIntents)):
@@ -531,7 +532,7 @@ class World:
             self.tell(node, event)
 
     def learn(self, contract: ContractAddress, transition: Transition) -> None:
-        """What a leaf does, as far as the world has not seen it made; of a liar's word only what the leaf binds."""
+        """Record the transition of an unknown leaf; in worlds with liars, only the parts that the leaf binds."""
         if transition.leaf in self.transitions:
             return
         if not self.liars:
@@ -545,5 +546,5 @@ class World:
     # Names.
 
     def show(self, intent: IntentId) -> str:
-        """An intent's name: scenarios choose nonces that are names."""
+        """The name of an intent; scenarios choose nonces that are names."""
         return show(intent, self.names)

@@ -1,4 +1,4 @@
-"""The public test kit: run your domain or your trigger in the simulator, under faults, and see that it holds."""
+"""The public test kit: run your domain or your trigger in the simulator, under faults, and check the results."""
 
 from rota.host import UserCall
 from rota.sim.trigger_world import ModelContract, TriggerWorld, account_of

@@ -1,9 +1,9 @@
-"""Runs a domain in the simulator: real cores on one virtual clock, while nodes, disks, network and ledger are hurt.
+"""Runs a domain in the simulator: real cores on one virtual clock, with faults of nodes, disks, network and ledger.
 
-A workload says how a contract is deployed and what its users do; the rest is drawn from a seed: latencies, limits,
-faults, and when who asks for what. The invariants of the protocol are judged after every step, and when everything is
-mended and every intent has ended, the workload's own `must_hold` says what is wrong with what came of it (W1). The same
-seed plays the same run, so that a finding can be looked at again.
+A workload defines how a contract is deployed and what its users submit; the rest is drawn from a seed: latencies,
+limits, faults, and the times of submissions. The invariants of the protocol are judged after every step. When all
+faults have ended and every intent has, the workload's own `must_hold` lists what is wrong with the result (W1). The
+same seed plays the same run, so that a finding can be investigated.
 
     def calls(scene):
         while True:
@@ -13,11 +13,11 @@ seed plays the same run, so that a finding can be looked at again.
     reports = simulate(MyToken(), workload, seeds=range(20))
     assert not findings(reports)
 
-The nodes are called A, B, C and so on. What `yield` gives back is the id of the intent that the call became, or nothing
-when the domain refused it.
+The nodes are called A, B, C and so on. `yield` returns the id of the intent that the call became, or None if the domain
+refused it.
 
-Where transitions are proved, no proof is made: `prove` is given what there would be one of, and may say that it is not
-true. Only contracts whose transitions name the states that they spend can be played.
+Where transitions are proved, no proof is made: `prove` receives the statement that would be proved, and may raise an
+error if it is false. Only contracts whose transitions name the states that they spend can be played.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ GAPS_MS: Final = ((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400)
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What users know when they make up their calls: chance, the nodes' names, and the contract."""
+    """The input of a workload's calls: a source of randomness, the nodes' names, and the contract."""
 
     random: Random
     nodes: tuple[NodeName, ...]
@@ -114,10 +114,10 @@ Calls = Callable[[Scene], Generator[UserCall, IntentId | None, None]]
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of a run, for a workload to judge: what was asked, what the ledger did, and what is there now.
+    """The result of a run, for a workload to judge: the calls, the ledger's outcomes, and the final states.
 
-    A receipt is told once, so that a node that dies at the wrong moment may not have told it: what was `committed`
-    the ledger says.
+    A node reports a receipt once, so a crash at the wrong moment may lose the report; `committed` comes from the
+    ledger.
     """
 
     hosted: Hosted
@@ -126,7 +126,7 @@ class Ended:
     committed: tuple[IntentId, ...]
     unspent: tuple[Known[DomainRecord], ...]
     held: Mapping[NodeName, tuple[StateId, ...]]
-    # What each node has on its disk: a workload may have its domain read it.
+    # The states on each node's disk: a workload may have its domain read them.
     holdings: Mapping[NodeName, Holdings] = field(default_factory=dict)
 
 
@@ -136,7 +136,7 @@ def _nothing_more(_: Ended) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How a contract is deployed, what its users do, and what must hold in the end: `must_hold` tells what does not."""
+    """A contract's deployment, its users' calls, and its final conditions: `must_hold` yields the unmet ones."""
 
     deployer: Party
     arguments: object
@@ -147,7 +147,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class SeedReport:
-    """What one seed did, and what it found."""
+    """The results and findings of one seed."""
 
     seed: int
     intents: int
@@ -168,16 +168,17 @@ def simulate(
     recorder: Callable[[], Recorder] = Recorder,
     prove: Callable[[object], None] = lambda _: None,
 ) -> tuple[SeedReport, ...]:
-    """Play each seed: so many minutes of trouble, then calm until every intent has ended.
+    """Play each seed: `minutes` with faults, then calm until every intent has ended.
 
-    `faults` names those to draw from (`rota.sim.plan.FAULTS`); the seed chooses when not given. A recorder hears of
-    everything that happens, and `prove` of what a prover would be given; what it raises ends the run.
+    `faults` names the kinds to draw from (`rota.sim.plan.FAULTS`); by default the seed chooses them. A recorder
+    receives everything that happens, and `prove` every statement for a prover; an error that `prove` raises ends the
+    run.
     """
     return tuple(_play(domain, workload, seed, minutes, faults, recorder(), prove) for seed in seeds)
 
 
 def findings(reports: Iterable[SeedReport]) -> list[str]:
-    """All that the seeds have found, with their numbers."""
+    """The findings of all seeds, with their seed numbers."""
     return [f"seed {report.seed}: {violation}" for report in reports for violation in report.violations]
 
 
@@ -215,7 +216,7 @@ def hosted_swarm(
     recorder: Recorder | None = None,
     prove: Callable[[object], None] = lambda _: None,
 ) -> HostedSwarm:
-    """The swarm of a seed in which one contract of this domain is used; its network is the workload's to say."""
+    """The swarm of a seed with one contract of this domain; the workload determines its network."""
     network = replace(settings, nodes=workload.node_count, contracts=1, intents=0, liars=0, domain=domain.name)
     hosted = _deployed(domain, workload, seed)
     plan = replace(draw_plan(seed, network), contracts=(hosted.contract,))
@@ -232,7 +233,7 @@ def _deployed(domain: AnyDomain, workload: Workload, seed: int) -> Hosted:
 
 
 class HostedSwarm(Swarm):
-    """One seed, with a hosted domain in the place of the simulator's own, and with its own users."""
+    """One seed, with a hosted domain and its own users in place of the simulator's."""
 
     def __init__(
         self,
@@ -258,18 +259,18 @@ class HostedSwarm(Swarm):
         self._calls_ms = tuple(_draw_times(seed, plan.trouble_ms))[: settings.intents]
 
     def open(self) -> None:
-        """Start every node, and let the calls come."""
+        """Start every node, and schedule the calls."""
         super().open()
         for number, at_ms in enumerate(self._calls_ms, 1):
             self.world.at(at_ms, partial(self._ask_next, number))
 
     @property
     def planned_count(self) -> int:
-        """How many calls there are while the trouble lasts."""
+        """The number of calls planned before the faults end."""
         return len(self._calls_ms)
 
     def _ask_next(self, number: int) -> None:
-        """The next call of the workload, if there is one."""
+        """Submit the next call of the workload, if there is one."""
         call = self._next_call()
         if call is None:
             return
@@ -277,14 +278,14 @@ class HostedSwarm(Swarm):
         self._last = self._ask_for(call, number)
 
     def _next_call(self) -> UserCall | None:
-        """Tells the users what became of the last call, and hears the next one."""
+        """Pass the id of the last intent to the workload, and return its next call."""
         try:
             return self._calls.send(self._last) if self.report.intents else next(self._calls)
         except StopIteration:
             return None
 
     def _ask_for(self, call: UserCall, number: int) -> IntentId | None:
-        """Have a node take it, unless the domain refuses it first."""
+        """Submit a call to its sender's node; returns None if the domain refuses it."""
         name = f"{node_of(call.sender)}-{number}"
         try:
             started = init(self.hosted, call)
@@ -309,18 +310,18 @@ class HostedSwarm(Swarm):
         return intent.id
 
     def _submit(self, submission: Submission) -> None:
-        """Probes of the calm are calls of the workload too."""
+        """Submissions of the calm phase are calls of the workload too."""
         self._ask_next(submission.number)
 
     def _let_end(self) -> None:
-        """Users have what is prepared committed first: who needs a state that is kept for them would wait for that."""
+        """Commit all prepared transitions first, because intents may wait for states that these reserve."""
         self._commits_all = True
         self._commit_what_is_kept()
         super()._let_end()
         self._commits_all = False
 
     def _commit_what_is_kept(self) -> None:
-        """Again and again: the ledger skips one that stands on what is not there yet."""
+        """Commit repeatedly, because the ledger skips a transition whose inputs do not exist yet."""
         if not self._commits_all:
             return
         for transaction in self._open_transactions():
@@ -334,10 +335,10 @@ class HostedSwarm(Swarm):
             self.commits.setdefault(intent, min(COMMITTED_AFTER_MS))
         super()._commit_later(intent)
 
-    # What came of it.
+    # Results.
 
     def _conclude(self) -> None:
-        """The workload judges too, unless something else is wrong already."""
+        """Let the workload judge too, unless an invariant is violated already."""
         super()._conclude()
         if not self.found:
             ended = self.ended()
@@ -349,7 +350,10 @@ class HostedSwarm(Swarm):
         return {intent: told[0] for intent, told in self.world.receipts.items()}
 
     def ended(self) -> Ended:
-        """What the workload judges; its users hear of the last call too, and what they ask for then is not heard."""
+        """The result for the workload.
+
+        The workload gets the id of its last call; calls that it yields then are dropped.
+        """
         self._next_call()
         address = self.hosted.contract.address
         ledger = self.world.ledger.states[address]
@@ -369,7 +373,7 @@ class HostedSwarm(Swarm):
 
 
 def _draw_times(seed: int, trouble_ms: int) -> Iterator[int]:
-    """When users call; those of a shorter time are the first ones of a longer."""
+    """Draw the times of calls; those of a shorter run are the first ones of a longer run."""
     random = Random(f"{seed}/call times")
     gaps_ms = random.choice(GAPS_MS)
     at_ms = 0
@@ -378,7 +382,7 @@ def _draw_times(seed: int, trouble_ms: int) -> Iterator[int]:
 
 
 def _causes_of(intent: Intent) -> frozenset[Cause]:
-    """What may stand against a call; whether its domain allows it is the domain's to say."""
+    """The causes that may end a call without its effect; the domain may refuse any call."""
     causes = {
         Cause.DOMAIN: True,
         Cause.MAY_EXPIRE: intent.submit_mode is SubmitMode.EXTERNAL,
@@ -388,7 +392,7 @@ def _causes_of(intent: Intent) -> frozenset[Cause]:
 
 
 class HostedServices(Services):
-    """Asks a hosted domain what the simulator's own would be asked."""
+    """Passes to a hosted domain the requests that the simulator's own domain would get."""
 
     def __init__(self, world: World, hosted: Hosted, prove: Callable[[object], None]) -> None:
         super().__init__({hosted.contract.address: hosted.contract}, {})
@@ -400,7 +404,7 @@ class HostedServices(Services):
         self._lives: dict[NodeName, _Life] = {}
 
     def answer(self, node: NodeName, effect: Effect, unspent: Unspent, life: int, contents: Contents) -> list[Event]:
-        """Assembly and judgement are the domain's; signatures and keys are the world's."""
+        """Answer assembly and judgement from the domain, signatures and keys from the world."""
         match effect:
             case AssembleIntents(contract):
                 held, current = self.holdings[node].held(contract), self._life(node, life)
@@ -435,7 +439,7 @@ class HostedServices(Services):
                 return super().answer(node, effect, unspent, life, contents)
 
     def _prove(self, party: Party, leaf: Leaf, revealed: Revealed | None) -> None:
-        """What a prover would be given; of an empty transition, which the core makes by itself, nothing is proved."""
+        """Pass a statement to `prove`; none for an empty transition, which the core makes itself."""
         if revealed is None:
             return
         spends, makes, preparation = revealed.spends, revealed.makes, revealed.preparation
@@ -445,7 +449,7 @@ class HostedServices(Services):
             self.prove(statement)
 
     def _life(self, node: NodeName, life: int) -> _Life:
-        """What a node has in memory: a new life has nothing, and learns what is on its disk."""
+        """The memory of a node's current run; a new run starts without it, and learns the states on its disk."""
         current = self._lives.get(node)
         if current is None or current.number != life:
             current = self._lives[node] = _Life(life, self.hosted.at_another_node())
@@ -454,7 +458,7 @@ class HostedServices(Services):
         current.unlearned.update(islice(written.items(), current.read_count, None))
         current.read_count = len(written)
         on_chain = [reference for reference in current.unlearned if holdings.is_on_chain(contract, reference)]
-        # As `engine.held_states` does: what was written and never committed is nothing that the chain has.
+        # As `engine.held_states` does: states written and never committed are not on the chain.
         learn(current.hosted, [current.unlearned.pop(reference) for reference in on_chain], node)
         return current
 
@@ -464,7 +468,7 @@ class HostedServices(Services):
 
 @dataclass(slots=True)
 class _Life:
-    """One life of a node's process: its domain's memory, how much of the disk that has learned, what may be proved."""
+    """One run of a node: its domain's memory, how much of the disk that has read, and the statements to prove."""
 
     number: int
     hosted: Hosted
@@ -474,12 +478,12 @@ class _Life:
 
 
 def secret_of(party: Party) -> bytes:
-    """By what a party owns what is its own where transitions are proved."""
+    """The secret by which a party owns its states where transitions are proved."""
     return hashlib.sha384(party.encode()).digest()
 
 
 class Verifiers(Mapping[Party, str]):
-    """Every party has an address, or a key, that follows from its name; a nobody has none."""
+    """An address or a key for every party, derived from its name; none for names that begin with `nobody`."""
 
     def __init__(self, domain: AnyDomain) -> None:
         self._domain = domain
@@ -506,14 +510,14 @@ class Verifiers(Mapping[Party, str]):
 
 @dataclass(slots=True)
 class Holdings:
-    """The states whose bytes a node has written, confirmed or not. A disk only grows: each look reads on."""
+    """The states whose bytes a node has written, confirmed or not. Each call reads only the records added since."""
 
     disk: Disk
     position: int = 0
     states: dict[StateId, State] = field(default_factory=dict)
 
     def written(self) -> Mapping[StateId, State]:
-        """All of them."""
+        """All written states."""
         for _, record in self.disk.records[self.position :]:
             for transition in _transitions_in(record):
                 self.states.update({state.id: state for state in transition.outputs if state.content is not None})
@@ -521,11 +525,11 @@ class Holdings:
         return self.states
 
     def is_on_chain(self, contract: ContractAddress, state: StateId) -> bool:
-        """The node's own index has it, spent or not."""
+        """Whether the node's own index has the state, spent or not."""
         return state in self.disk.unspent.get(contract, {}) or state in self.disk.contents.spent
 
     def held(self, contract: ContractAddress) -> dict[StateId, State]:
-        """Those that are unspent in the node's own index."""
+        """The written states that are unspent in the node's own index."""
         written = self.written()
         unspent = self.disk.unspent.get(contract, {})
         return {reference: written[reference] for reference in unspent if reference in written}

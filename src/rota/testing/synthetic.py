@@ -1,13 +1,13 @@
-"""A domain for figures and tests of a network: every way in which transactions can meet, and no business.
+"""A domain for figures and tests of a network: all ways in which transactions interact, without business rules.
 
-    spend    replaces shared states, each by its name, so that all who spend one stand on each other
+    spend    replaces shared states, each by its name, so that all spends of one depend on each other
     look     reads a shared state, and makes one of its own
-    mint     makes a state for everybody, and stands on nothing
-    pay      spends the sender's latest coin, if it has one, and makes one for somebody and one for itself,
+    mint     makes a state for all members, and depends on nothing
+    pay      spends the sender's latest coin, if it has one, and makes one for the payee and one for itself,
              which only those two and the endorsers may see
-    revert, park, fail, refuse     end at assembly, wait for their user, make the domain fail, find no endorser
+    revert, park, fail, refuse     end at assembly, wait for their user, make the domain fail, are refused by endorsers
 
-Every function takes `data`, which is kept in what it makes. The view `value` tells what a shared state holds.
+Every function takes `data`, which its new states contain. The view `value` returns the content of a shared state.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SHARED: Final = "shared"
 
 @dataclass(frozen=True, slots=True)
 class Constructor(Record):
-    """Who endorses, how many of them (0: all), and who coordinates: `ring`, `static` (the first), or `sender`."""
+    """The endorsers, how many of them must sign (0: all), and the mode: `ring`, `static` (the first), or `sender`."""
 
     members: tuple[str, ...]
     threshold: Uint8 = 0
@@ -54,7 +54,7 @@ class Constructor(Record):
 
 @dataclass(frozen=True, slots=True)
 class Configuration(Record):
-    """Who sees what is shared."""
+    """The members, who see shared states."""
 
     members: tuple[Party, ...]
 
@@ -77,7 +77,7 @@ class Look(Record):
 
 @dataclass(frozen=True, slots=True)
 class Pay(Record):
-    """Whom to pay."""
+    """The payee."""
 
     to: Party
     data: bytes = b""
@@ -85,21 +85,21 @@ class Pay(Record):
 
 @dataclass(frozen=True, slots=True)
 class Note(Record):
-    """Nothing but data."""
+    """Data alone."""
 
     data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending(Record):
-    """Why it does not succeed."""
+    """The reason why the transaction does not succeed."""
 
     reason: str = "because it was asked to"
 
 
 @dataclass(frozen=True, slots=True)
 class Name(Record):
-    """Of a shared state."""
+    """The name of a shared state."""
 
     name: str = SHARED
 
@@ -115,7 +115,7 @@ class Shared(Record):
 
 @dataclass(frozen=True, slots=True)
 class Minted(Record):
-    """A state that nobody spends."""
+    """A state that no transaction spends."""
 
     data: bytes
 
@@ -131,11 +131,11 @@ class Coin(Record):
 
 @dataclass(frozen=True, slots=True)
 class Refusable(Record):
-    """A state that no endorser lets pass."""
+    """A state that every endorser refuses."""
 
 
 class Synthetic(Domain[Configuration]):
-    """See the module."""
+    """The domain that the module describes."""
 
     name = "synthetic"
     is_for_tests = True
@@ -155,7 +155,7 @@ class Synthetic(Domain[Configuration]):
     states = (Shared, Minted, Coin, Refusable)
 
     def deploy(self, arguments: Record, sender: Party) -> Deployment[Configuration]:
-        """The members endorse."""
+        """The plan of a contract in which the members endorse; raises `Rejected` for bad members or modes."""
         assert isinstance(arguments, Constructor)
         if not 1 <= len(arguments.members) <= MEMBERS_MAX:
             raise Rejected("members", f"must be 1 to {MEMBERS_MAX} parties")
@@ -176,7 +176,7 @@ class Synthetic(Domain[Configuration]):
         return Deployment(plan, Configuration(members), members, tuple(plans.values()))
 
     def init(self, request: Request[Configuration]) -> tuple[Party, ...]:
-        """Who is paid must be somebody."""
+        """The payee of a payment; raises `Rejected` if it, or the names to spend, are malformed."""
         match request.arguments:
             case Pay(to):
                 return (party_of("to", to, node_of(request.sender)),)
@@ -186,7 +186,7 @@ class Synthetic(Domain[Configuration]):
                 return ()
 
     def assemble(self, work: Assembly[Configuration]) -> Outcome:
-        """One small thing each."""
+        """The outcome of one function."""
         members = work.configuration.members
         match work.arguments:
             case Ending(reason):
@@ -213,7 +213,7 @@ class Synthetic(Domain[Configuration]):
                 raise AssertionError(f"{work.function} is not known")
 
     def endorse(self, proposal: Proposal[Configuration]) -> None:
-        """Nobody replaces what it does not spend or spends another's coin."""
+        """Refuses shared states that are spent and not replaced, and coins that another party spends."""
         if proposal.created(Refusable):
             raise Refused("against the rules")
         for spent in (state.record for state in proposal.spends):
@@ -229,12 +229,12 @@ class Synthetic(Domain[Configuration]):
             raise Refused("what is shared is for all members")
 
     def call(self, question: Question[Configuration]) -> object:
-        """What a shared state holds, or null."""
+        """The content of a shared state, or None."""
         assert isinstance(question.arguments, Name)
         wanted = question.arguments.name
         found = question.states.where(Shared, name=wanted)[-1:]
         return shown(found[0].record) if found else None
 
     def receipt(self, settled: Settled[Configuration]) -> dict[str, object]:
-        """What was made."""
+        """The states that were made."""
         return {"made": [{"schema": name_of(type(made.record)), **shown(made.record)} for made in settled.made]}

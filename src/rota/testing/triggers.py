@@ -1,4 +1,4 @@
-"""Runs a trigger in the simulator: many members that attempt every task, while nodes come and go.
+"""Runs a trigger in the simulator: many members that attempt every task, while nodes start and stop.
 
     class Rent(ModelContract):
         ...                                  # the contract, as a model in Python
@@ -7,9 +7,9 @@
     assert not trigger_findings(reports)
 
 The nodes are called node0, node1 and so on; `account_of(name)` is the account with which each acts. `act` is called
-beforehand and may call the contracts as users do (`TriggerWorld.ledger_call`, `TriggerWorld.at`). A finding is a task
-that is ready and not done at the end, one that the ledger performed twice, or a node whose counts are not what the
-ledger's history says.
+before the run and may call the contracts as users do (`TriggerWorld.ledger_call`, `TriggerWorld.at`). A finding is a
+task that is ready and not done at the end, one that the ledger performed twice, or a node whose counts differ from the
+ledger's history.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rota.sim.automation import Conditions, Verdict
 from rota.sim.trigger_world import ModelContract, Service, TriggerWorld
 
 MINUTE_MS: Final = 60_000
-# After the faults, everything has this long to end.
+# After the faults, every task has this long to end.
 REST_MS: Final = 10 * MINUTE_MS
 FAULT_GAP_MAX_MS: Final = 20_000
 NODES_DEFAULT: Final = 5
@@ -38,7 +38,7 @@ NODES_DEFAULT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class TriggerReport:
-    """One run: what the members won together, what they wasted, and what is wrong."""
+    """One run: the members' counts of won, lost, skipped and failed tasks, and the findings."""
 
     seed: int
     won: int
@@ -64,7 +64,7 @@ def simulate_trigger(
     services: Mapping[str, Service] | None = None,
     act: Callable[[TriggerWorld], None] | None = None,
 ) -> tuple[TriggerReport, ...]:
-    """A run for each seed; contracts begin each as they are given."""
+    """Run each seed; contracts start in the given state in each run."""
     return tuple(
         _run(
             TriggerWorld(
@@ -86,7 +86,7 @@ def simulate_trigger(
 
 
 def trigger_findings(reports: Sequence[TriggerReport]) -> list[str]:
-    """All that is wrong, each with its seed."""
+    """The findings of all runs, with their seeds."""
     return [f"seed {report.seed}: {finding}" for report in reports for finding in report.findings]
 
 
@@ -105,13 +105,13 @@ def _run(
             world.start(node.name)
     world.run_until(end_ms + REST_MS, lambda: world.now_ms > end_ms and not world.still_open())
     open_ = world.still_open()
-    # What was begun last is heard of.
+    # Let the latest attempts report their results.
     world.run_until(world.now_ms + MINUTE_MS)
     return _report(world, seed, open_)
 
 
 def _come_and_go(world: TriggerWorld, random: Random, end_ms: int) -> None:
-    """One node after the other stops or starts; one is always up."""
+    """Stop and start nodes at random; one is always up."""
     down: list[Member] = []
 
     def change() -> None:

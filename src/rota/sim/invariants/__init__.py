@@ -1,4 +1,4 @@
-"""What must hold in every run (protocol §10), judged from facts as they happen.
+"""The invariants of every run (protocol §10), judged from facts as they occur.
 
 S1 to S10 are judged after every step, L1 to L5 when the faults have stopped and the network has come to rest.
 """
@@ -80,10 +80,10 @@ LIVENESS: tuple[type[Invariant], ...] = (
     WorkIsBounded,
 )
 EVERY: tuple[type[Invariant], ...] = (*SAFETY, *LIVENESS)
-# Only a world with a factory plays deployments.
+# Only a world with a factory has deployments.
 OF_DEPLOYMENTS: tuple[type[Invariant], ...] = (ContractsAreMadeOnce, ProposalsAreKept, ContractsReachTheirNodes)
-# Where more blocks are lost than `confirmations` cover, a receipt may be false until its node hears of it: F1 in place
-# of S1, and nothing is promised of causes, order and what expires.
+# After a reorganisation deeper than `confirmations`, a receipt may be false until its node learns of it: F1 replaces
+# S1, and causes, order and expiry are not promised.
 NOT_AFTER_LOST_BLOCKS: tuple[type[Invariant], ...] = (
     OneEffectAndOneOutcome,
     OutcomesHaveCauses,
@@ -94,16 +94,16 @@ AFTER_LOST_BLOCKS: tuple[type[Invariant], ...] = (
     ReceiptsAreTrueOrMarked,
     *(each for each in EVERY if each not in NOT_AFTER_LOST_BLOCKS),
 )
-# Where a database loses acknowledged commits, its node may have forgotten what it said; what the chain did stays
-# true: nothing happens twice, and no receipt that a node has in the end is false.
+# A node whose database loses acknowledged commits may contradict its earlier messages. Effects on the chain stay true:
+# nothing happens twice, and no final receipt of a node is false.
 AFTER_FAILOVER: tuple[type[Invariant], ...] = (
     ReceiptsAreTrueAfterFailover,
     NoStateIsSpentTwice,
     StatesStayWithTheirParties,
     QueuesAreBounded,
 )
-# Where nodes lie, honest ones are judged. Who leads is then no longer a matter of rank alone (L2, L3), and outcomes
-# are judged by what their parties signed (T1 in place of S1, T3 in place of O1).
+# Where nodes lie, only honest ones are judged. Leadership then depends on more than rank (no L2, L3), and outcomes
+# are judged by the leaves that their parties signed (T1 in place of S1, T3 in place of O1).
 TRUST: tuple[type[Invariant], ...] = (
     OutcomesAreTrue,
     ConfirmedStatesAreTrue,
@@ -173,10 +173,10 @@ __all__ = [
 
 
 def judged_in(candidates: tuple[type[Invariant], ...], has_factory: bool) -> tuple[type[Invariant], ...]:
-    """The checkers that have something to judge in a world with or without a factory."""
+    """The invariants of `candidates` that apply to a world with or without a factory."""
     return tuple(each for each in candidates if has_factory or each not in OF_DEPLOYMENTS)
 
 
 def violations(world: Judged) -> list[str]:
-    """What a world's judge has found so far, as text."""
+    """The violations that a world's judge has found so far, as text."""
     return [str(violation) for violation in world.judge.found]

@@ -1,9 +1,9 @@
-"""Whom an endorser may sign for, worked out anew from what it had received (S6).
+"""Which coordinators an endorser may sign for, computed independently from the messages that it received (S6).
 
-Nothing here asks the endorser whom it accepts. A *reason to pass a member over* is one that the endorser can have from
-what reached it: a lost connection, silence by its own clock, a message that says that its author has no ledger, or the
-word of others in `tried`. Where the protocol weighs such words more closely than is done here, the doubt counts for the
-endorser: what is accused is wrong by any reading.
+Nothing here reads the endorser's own choice. A *reason to pass a member over* is one that the endorser can derive from
+its input: a lost connection, silence by its own clock, a message whose author reports that it has no ledger, or the
+claims of others in `tried`. Where the protocol weighs such claims more closely than this module, the endorser gets the
+benefit of the doubt: a violation found here is one by any reading.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, Delegatio
 
 LIVE = (CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTIVE)
 EXPECTED = (*LIVE, CoordinatorState.STANDBY)
-# Whom others say that they could not reach; `None` where their words do not count.
+# Members that others report as unreachable; `None` where such reports do not count.
 Words = frozenset[NodeName] | None
-# One that asks for so long, and nobody else does, is accepted whatever others say of it (half of `progress_timeout`).
+# A member that has asked for this long, as the only one, is accepted whatever others report (half of
+# `progress_timeout`).
 INSISTS_MS = 20_000
 
 
 class Heard:
-    """What one node has last received from a member."""
+    """The latest state of a member as received by one node."""
 
     __slots__ = ("at_ms", "demoted", "has_ledger", "heartbeat_ms", "height", "incarnation", "number", "state", "tried")
 
@@ -51,7 +52,7 @@ class Heard:
 
 
 class View:
-    """What one node has received about one contract in this life.
+    """The state of one contract as received by one node in this run.
 
     `followed` holds everybody whom it may follow by now, and nobody: most often there is one. `followed_before` is
     its value when the latest request came.
@@ -66,7 +67,7 @@ class View:
         self.asking_ms: dict[NodeName, int] = {}
 
     def of(self, member: NodeName) -> Heard:
-        """What was received from a member; nothing yet is no silence."""
+        """The state received from a member; a member from which nothing came yet does not count as silent."""
         heard = self.heard.get(member)
         if heard is None:
             heard = self.heard[member] = Heard()
@@ -74,15 +75,15 @@ class View:
 
 
 class OneCoordinatorAtATime(Invariant):
-    """S6: an honest endorser, within one life of its process, signs for one coordinator at a time.
+    """S6: an honest endorser, within one run of its process, signs for one coordinator at a time.
 
-    For one that it has a reason to accept, and no longer once it has heard from a better one.
+    It signs for one that it has a reason to accept, and no longer after a message of a better one.
     """
 
     name = "S6"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What reaches a node, which blocks it has, and what it signs."""
+        """Handlers for input of a node, its block height, and its signatures."""
         self.views: dict[tuple[NodeName, ContractAddress], View] = {}
         self.heights: dict[NodeName, int] = {}
         self.durable_heights: dict[NodeName, int] = {}
@@ -100,7 +101,7 @@ class OneCoordinatorAtATime(Invariant):
             Endorsed: self._endorsed,
         }
 
-    # What an endorser knows.
+    # State of an endorser.
 
     def _recorded(self, fact: Recorded) -> None:
         if isinstance(fact.record, BlocksIndexed):
@@ -116,12 +117,12 @@ class OneCoordinatorAtATime(Invariant):
         self.down = {each for each in self.down if each[0] != fact.node}
 
     def _reset(self, fact: ContractReset) -> None:
-        """It knows of nobody: whoever asks first is accepted, also by a request that waited for this."""
+        """The endorser follows no member and accepts the first that asks, also by a request that awaited the reset."""
         view = self.views[fact.node, fact.contract] = View()
         view.followed.update(self.terms.contracts[fact.contract].committee)
 
     def _connection(self, fact: ConnectionChanged) -> None:
-        """A timer may have left the one that is followed while it was gone; that it is back does not undo this."""
+        """While disconnected, a timer may have dropped the followed member; the reconnection does not undo this."""
         if not fact.is_up:
             self.down.add((fact.node, fact.peer))
         views = [view for (node, _), view in self.views.items() if node == fact.node]
@@ -136,17 +137,17 @@ class OneCoordinatorAtATime(Invariant):
                 view.heard[fact.peer].at_ms = fact.local_ms
 
     def _stepped_aside(self, fact: SteppedAside) -> None:
-        """One that leaves the role of coordinator follows the successor that it names."""
+        """A node that leaves the coordinator role follows the successor that it names."""
         self.views.setdefault((fact.node, fact.contract), View()).followed.add(fact.successor)
 
     def _declined(self, fact: Declined) -> None:
-        """An endorser that rejects a request for want of a ledger, or in another range, goes on as it was."""
+        """An endorser without a ledger, or in another range, accepts no new coordinator, whatever supports it."""
         view = self.views.get((fact.node, fact.contract))
         if view is not None:
             view.followed |= view.followed_before
 
     def _passes_over(self, fact: PassedOver) -> None:
-        """A node tells others whom it does not reach: its coordinator role acts on that too."""
+        """A node reports the members that it cannot reach to others; its coordinator role uses that list too."""
         self._note_tried(self.views.setdefault((fact.node, fact.contract), View()), fact.tried)
 
     def _received(self, fact: Received) -> None:
@@ -176,9 +177,9 @@ class OneCoordinatorAtATime(Invariant):
             self._note_tried(view, body.tried)
 
     def _note_passed_over(self, fact: Received | ConnectionChanged, view: View) -> None:
-        """There is, or was, a reason to leave the one that it follows: it may follow nobody.
+        """The node may follow no member if there is, or was, a reason to leave the followed one.
 
-        A coordinator whose heartbeats are missing is left, also while its other messages arrive (protocol §4.1).
+        A coordinator whose heartbeats are missing is left, even while its other messages arrive (protocol §4.1).
         """
         if None not in view.followed:
             for member in view.followed:
@@ -196,7 +197,7 @@ class OneCoordinatorAtATime(Invariant):
             heard.tried = True
             heard.demoted = heard.demoted or entry.is_demoted
 
-    # What it may conclude.
+    # Conclusions of an endorser.
 
     def _take_request(self, fact: Received, view: View, contract: Contract, body: EndorsementRequest) -> None:
         if fact.peer not in contract.committee:
@@ -220,13 +221,13 @@ class OneCoordinatorAtATime(Invariant):
         return contract.range_at(self.heights.get(node, 0))
 
     def _leads(self, fact: Received, view: View, contract: Contract, tried: Words) -> bool:
-        """Strict: there is a reason to pass over everybody who ranks above it."""
+        """Strict rotation: there is a reason to pass over every member that ranks above the sender."""
         order = ranking_of(contract, self._range_of(fact.node, contract))
         better = order[: order.index(fact.peer)]
         return all(self._is_excused(fact.node, fact.local_ms, view, each, tried) for each in better)
 
     def _follow(self, fact: Received, view: View, contract: Contract, tried: Words) -> None:
-        """It takes the place of the one that is followed if it outranks that, or that is passed over."""
+        """The sender replaces the followed member if it outranks that one, or that one is passed over."""
         if view.followed == {fact.peer}:
             return
         verdicts = {
@@ -235,7 +236,7 @@ class OneCoordinatorAtATime(Invariant):
             if member != fact.peer
             for verdict in self._may_replace(fact, view, contract, tried, member)
         }
-        # One that may be demoted here is perhaps not followed, whatever its rank.
+        # A node that may be demoted here is perhaps not followed, whatever its rank.
         if False not in verdicts and not view.of(fact.peer).demoted:
             view.followed = {fact.peer}
         elif True in verdicts:
@@ -244,7 +245,7 @@ class OneCoordinatorAtATime(Invariant):
     def _may_replace(
         self, fact: Received, view: View, contract: Contract, tried: Words, member: NodeName | None
     ) -> set[bool]:
-        """By the ranges in which the two may be, which may tell different stories."""
+        """The verdicts by the ranges in which the two members may be; they may differ."""
         is_left = member is None or view.of(member).state not in LIVE
         if member is None or is_left or self._is_excused(fact.node, fact.local_ms, view, member, None):
             return {True}
@@ -255,7 +256,7 @@ class OneCoordinatorAtATime(Invariant):
         return {order.index(fact.peer) < order.index(member) for order in orders}
 
     def _is_excused(self, node: NodeName, now_ms: int, view: View, member: NodeName, tried: Words) -> bool:
-        """There is a reason to pass a member over; without others' words, one that nobody can doubt."""
+        """Whether there is a reason to pass a member over; with `tried` None, without counting others' claims."""
         heard = view.heard.get(member)
         if (node, member) in self.down or (heard is not None and not heard.has_ledger):
             return True
@@ -266,13 +267,13 @@ class OneCoordinatorAtATime(Invariant):
         is_expected = heard.state in EXPECTED and heard.number.incarnation >= heard.incarnation
         return is_expected and now_ms - heard.at_ms >= self.terms.config_of(node).silence_ms
 
-    # What it does.
+    # Signatures of an endorser.
 
     def _endorsed(self, fact: Endorsed) -> None:
         contract = self.terms.contracts[fact.contract]
         self.judged += 1
         if contract.mode is not Mode.RING:
-            # In `static` one member coordinates, in `sender` everybody for itself: see L2.
+            # In `static` mode one member coordinates, in `sender` mode every node its own intents: see L2.
             self.chances += contract.mode is Mode.STATIC and len(self.terms.nodes) > 1
             if contract.mode is Mode.STATIC and fact.coordinator not in contract.committee:
                 self.accuse(f"{fact.node} signed for {fact.coordinator}, which is no coordinator of the contract")
@@ -281,7 +282,7 @@ class OneCoordinatorAtATime(Invariant):
         if fact.coordinator == fact.node or view is None:
             return
         if self.terms.liars.intersection((fact.coordinator, *filter(None, view.followed))):
-            # What a liar says of heights, numbers and ranks counts up to bounds that are not worked out again here.
+            # A liar's claims of heights, numbers and ranks count up to bounds that are not recomputed here.
             return
         others = [each for each in contract.committee if each not in (fact.node, fact.coordinator)]
         self.chances += any(each in view.heard for each in others)

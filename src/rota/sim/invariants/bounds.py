@@ -1,4 +1,4 @@
-"""No queue grows beyond the bound that it has by name."""
+"""No queue grows beyond its configured bound."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class QueuesAreBounded(Invariant):
     name = "S10"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """How long queues are, now and then."""
+        """Handler for queue lengths, measured now and then."""
         return {Measured: self._measured}
 
     def _measured(self, fact: Measured) -> None:
         self.judged += len(fact.queues)
         for queue, size, bound in fact.queues:
-            # A queue that is not full shows nothing of its bound.
+            # Only a full queue can show that its bound is missing.
             if size >= bound:
                 self.chances += 1
             if size > bound:

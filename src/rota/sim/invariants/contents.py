@@ -1,4 +1,4 @@
-"""That nobody loses the contents of what its own parties signed, whoever commits it (R1)."""
+"""A node keeps the contents of transitions that its own parties signed, whichever node commits them (R1)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rota.sim.invariants.privacy import transitions_in
 
 
 class SignersHoldContents(Invariant):
-    """R1: of what a party signed and the chain has, its own node holds all contents that are for it.
+    """R1: a node holds all contents meant for it of the transitions that its parties signed and that are on the chain.
 
-    A coordinator may commit what is endorsed without asking its sender, and distribute nothing.
+    A coordinator may commit an endorsed transition without asking its sender, and distribute nothing.
     """
 
     name = "R1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What honest parties sign, what is on disks, and what the ledger did."""
+        """Handlers for signatures of honest parties, states on disks, and ledger outcomes."""
         self.signed: dict[tuple[IntentId, Leaf], NodeName] = {}
         self.held: set[tuple[NodeName, StateId]] = set()
         self.committed: dict[Leaf, Transition] = {}
@@ -40,7 +40,7 @@ class SignersHoldContents(Invariant):
         self.committed.pop(fact.transition.leaf, None)
 
     def conclude(self) -> None:
-        """Contents that are on a disk stay there until their leaf cannot be committed any more."""
+        """Judge at the end: contents on a disk stay there until their leaf cannot be committed any more."""
         for made in self.committed.values():
             node = self.signed.get((made.intent, made.leaf))
             for state in made.outputs if node is not None else ():

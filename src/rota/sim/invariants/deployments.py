@@ -1,4 +1,4 @@
-"""What nodes say about contracts that are to come binds them too."""
+"""Invariants of deployments: one contract for each, promises kept across restarts, contracts at the right nodes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KINDS = {True: "those that may know it", False: "the others"}
 class ContractsAreMadeOnce(Invariant):
     """D1: a deployment makes at most one contract, and its reported outcome never changes.
 
-    The contract that is reported is the one that the ledger has and keeps, and a deployment that was reported as
-    reverted is not deployed later.
+    The reported contract is on the ledger and stays there, and a deployment that was reported as reverted is not
+    deployed later.
     """
 
     name = "D1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What the ledger did, what is durable, and what was reported."""
+        """Handlers for deployments on the ledger, durable receipts and reports."""
         self.made: dict[IntentId, ContractAddress] = {}
         self.reverted: set[IntentId] = set()
         self.confirmed: dict[IntentId, ContractAddress] = {}
@@ -67,16 +67,16 @@ class ContractsAreMadeOnce(Invariant):
 
 
 class ProposalsAreKept(Invariant):
-    """D2: a restart from disk contradicts no message sent before about contracts that are to come.
+    """D2: a restart from disk contradicts no message sent before about proposed contracts.
 
-    Who has accepted a contract remembers it until it is there or withdrawn; the factory is called with the signers that
-    were agreed on, in every life with the same.
+    A node that accepted a contract remembers it until the contract exists or is withdrawn; the factory is called with
+    the signers that were agreed on, the same ones in every run.
     """
 
     name = "D2"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What is durable, what is answered and ordered, and what new lives remember."""
+        """Handlers for durable records, answers, calls of the factory, and starts."""
         self.kept: dict[NodeName, dict[tuple[NodeName, IntentId], None]] = {node: {} for node in self.terms.nodes}
         self.taken: dict[NodeName, set[IntentId]] = {node: set() for node in self.terms.nodes}
         self.agreed: dict[tuple[NodeName, IntentId], tuple[ContractAddress, ...]] = {}
@@ -131,14 +131,14 @@ class ProposalsAreKept(Invariant):
 class ContractsReachTheirNodes(Invariant):
     """D3: in the end every node that may know a deployed contract has it, and no other node has.
 
-    These are the node whose user deployed it and those that its genesis names, and of a contract in which any node may
-    act all nodes. A contract that a stranger has deployed under the id of a deployment is had by nobody.
+    These are the node whose user deployed it and those that its genesis names; for a contract in which any node may
+    act, all nodes. No node has a contract that a stranger deployed under the id of a deployment.
     """
 
     name = "D3"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What users want to deploy, what the factory made, and what nodes have."""
+        """Handlers for wanted deployments, the factory's contracts, and the contracts of each node."""
         self.wanted: dict[IntentId, Wanted] = {}
         self.made: dict[ContractAddress, Deployed] = {}
         self.known: list[ContractsKnown] = []
@@ -156,7 +156,7 @@ class ContractsReachTheirNodes(Invariant):
             self.made[fact.contract] = fact
 
     def conclude(self) -> None:
-        """Each contract at each node."""
+        """Compare each contract with each node."""
         for fact in self.made.values():
             wanted = self.wanted.get(fact.deployment)
             if wanted is None:

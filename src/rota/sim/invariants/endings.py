@@ -1,4 +1,4 @@
-"""What must be so when the faults have stopped and the network has come to rest."""
+"""Invariants that are judged when the faults have stopped and the network has come to rest."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ from rota.sim.facts import (
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.wire.messages import CoordinatorState, DelegationCommand, EndorsementRequest
 
-# A rival has given way this long after the faults ended.
+# A second active coordinator has yielded this long after the faults ended.
 SETTLED_AFTER_MS = 20_000
-# One that others have demoted has given way so long after its successor began; and for so long two may be active before
-# the judge has heard of a demotion: a node may have demoted the active one itself, and taken its place.
+# A demoted coordinator yields within the first bound after its successor began. Two may be active for the second bound
+# before the judge sees a demotion: a node may have demoted the active one itself, and taken its place.
 GIVES_WAY_WITHIN_MS = 5_000
 HEARD_WITHIN_MS = 1_500
-# A member that was not reached during the faults is asked again after `unavailable_ttl`, at the latest.
+# A member that was unreachable during the faults is contacted again after `unavailable_ttl`, at the latest.
 LEADERS_KNOWN_AFTER_MS = 80_000
-# So many heartbeats of one node in one range show who coordinates it; before, a hand-over may be under way.
+# This many heartbeats of one node in one range show who coordinates it; before, a hand-over may be under way.
 LEADING_HEARTBEATS_MIN = 8
-# Those that seeds draw.
+# The sizes that seeds draw.
 RANGE_SIZES = (4, 20, 100)
 RING = 2**64
 
@@ -64,13 +64,14 @@ RING = 2**64
 class EveryIntentEnds(Invariant):
     """L1: every intent is final, parked, or depends on a parked one.
 
-    A node that died after an outcome was durable and before it was reported has it on its disk for whoever asks.
+    A node that crashed after an outcome was durable and before it was reported has it on its disk and returns it on
+    query.
     """
 
     name = "L1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What was promised, what is durable, and what was reported."""
+        """Handlers for acknowledged submissions, durable records, receipts, ledger outcomes and starts."""
         self.promised: dict[IntentId, NodeName] = {}
         self.intents: dict[IntentId, Intent] = {}
         self.parked: dict[IntentId, None] = {}
@@ -104,7 +105,7 @@ class EveryIntentEnds(Invariant):
             case IntentFinalised(receipt):
                 self.ended_in_life[receipt.intent] = self.lives.get(fact.node, 0)
             case FinalityBroken(undone=undone):
-                # Their receipts are marked, which is an end too.
+                # Their receipts are marked, which ends them as well.
                 self.reported.update(each.intent for each in undone)
             case _:
                 pass
@@ -121,7 +122,7 @@ class EveryIntentEnds(Invariant):
         self.lives[fact.node] = self.lives.get(fact.node, 0) + 1
 
     def conclude(self) -> None:
-        """What was promised and not reported waits for a user, or for something that does."""
+        """An intent that was acknowledged and not reported is parked, or depends on a parked one."""
         for intent, node in self.promised.items():
             life = self.lives.get(node, 0)
             self.judged += 1
@@ -139,19 +140,19 @@ class EveryIntentEnds(Invariant):
 class OneCoordinatorIsActive(Invariant):
     """L2: one active coordinator per contract while it has intents to delegate, else at most one.
 
-    That there is one is shown by L1: nothing ends without. In `sender` mode everybody coordinates its own intents, and
-    nobody another's: that holds at any time. Who takes the place of a demoted one does not wait for it: such two may be
-    active for a moment.
+    L1 shows that there is one: without it no intent ends. In `sender` mode every node coordinates its own intents and
+    no other ones, at any time. The successor of a demoted coordinator does not wait for it: the two may be active
+    together for a moment.
     """
 
     name = "L2"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """Who says that it is active."""
+        """Handlers for heartbeats, demotions in messages, endorsement requests, stops and the end of faults."""
         self.active: dict[ContractAddress, dict[NodeName, None]] = {address: {} for address in self.terms.contracts}
         self.settled_ms: int | None = None
         self.now_ms = 0
-        # When somebody last said that it has demoted a node, and since when a contract has two that are active.
+        # When a message last reported a node as demoted, and since when a contract has had two active coordinators.
         self.demoted_ms: dict[tuple[ContractAddress, NodeName], int] = {}
         self.rivals_since_ms: dict[ContractAddress, int] = {}
         self.by = {"ring or static": 0, "sender": 0}
@@ -167,7 +168,7 @@ class OneCoordinatorIsActive(Invariant):
         self.settled_ms = fact.at_ms + SETTLED_AFTER_MS
 
     def _coordinates(self, fact: Sent) -> None:
-        """Who has rounds endorsed coordinates what is in them."""
+        """A node that requests endorsement of a round coordinates the round's intents."""
         body = fact.envelope.body
         assert isinstance(body, EndorsementRequest)
         self._note_demoted(fact.envelope.contract, body.tried)
@@ -212,7 +213,7 @@ class OneCoordinatorIsActive(Invariant):
             self._judge(fact.contract)
 
     def conclude(self) -> None:
-        """Nobody has a rival."""
+        """No contract has two active coordinators."""
         for address in self.active:
             self._judge(address)
 
@@ -221,7 +222,7 @@ class OneCoordinatorIsActive(Invariant):
         if contract.mode is Mode.SENDER:
             return
         self.judged += 1
-        # Where no other node holds the contract, nobody can have a rival.
+        # Where no other node holds the contract, there can be no second coordinator.
         is_chance = len(self.terms.nodes) > 1
         self.chances += is_chance
         self.by["ring or static"] += is_chance
@@ -229,7 +230,7 @@ class OneCoordinatorIsActive(Invariant):
             self.accuse(f"{', '.join(active)} are active for {address[:8]}")
 
     def _is_changing(self, address: ContractAddress) -> bool:
-        """It is new that there are two, newer yet if not all of them but one are known to be demoted."""
+        """Whether the second one is recent: within a bound that is longer if all but one are known to be demoted."""
         staying = [node for node in self.active[address] if not self._was_demoted_lately(address, node)]
         most_ms = GIVES_WAY_WITHIN_MS if len(staying) <= 1 else HEARD_WITHIN_MS
         return self.now_ms - self.rivals_since_ms[address] < most_ms
@@ -240,12 +241,12 @@ class OneCoordinatorIsActive(Invariant):
 
 
 class RotationIsFair(Invariant):
-    """L3: rotation is fair (strict): who is first in a range's ranking coordinates in it."""
+    """L3: rotation is fair (strict): the first in a range's ranking coordinates in it."""
 
     name = "L3"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """Who says that it is active, at which height."""
+        """Handlers for heartbeats and the end of faults."""
         self.settled_ms: int | None = None
         self.leading: dict[ContractAddress, tuple[NodeName, int, int]] = {}
         self.by = {f"ranges of {size}": 0 for size in RANGE_SIZES}
@@ -281,7 +282,7 @@ class StatesReachTheirParties(Invariant):
     name = "L4"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What the ledger made, for whom, and what is on whose disk."""
+        """Handlers for states made on the ledger, their distribution, and states on disks."""
         self.made: dict[StateId, tuple[IntentId, tuple[NodeName, ...]]] = {}
         self.held: dict[NodeName, set[StateId]] = {node: set() for node in self.terms.nodes}
         self.dispatched: set[Leaf] = set()
@@ -316,7 +317,7 @@ class StatesReachTheirParties(Invariant):
         self.held[fact.node].update(s.id for t in transitions for s in t.outputs if s.content is not None)
 
     def conclude(self) -> None:
-        """Its bytes are on the disk of everybody on its list; what liars made or dispatched they may keep."""
+        """Each state is on the disk of every node on its list, unless a liar made or dispatched it."""
         for state, (intent, nodes) in self.made.items():
             if self.terms.liars and not self._is_of_honest(state.leaf):
                 continue
@@ -338,7 +339,7 @@ class EverybodyAgrees(Invariant):
     name = "L5"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """Where the ledger stands, and where each node believes it stands."""
+        """Handlers for the ledger's final state, each node's view of it, ledger outcomes and receipts."""
         self.ledger: dict[ContractAddress, LedgerStood] = {}
         self.indexed: list[Indexed] = []
         self.committed: dict[IntentId, Leaf] = {}
@@ -353,7 +354,7 @@ class EverybodyAgrees(Invariant):
         }
 
     def _recorded(self, fact: Recorded) -> None:
-        """What was reported of these holds no longer, and users are told (F1)."""
+        """Receipts that a reorganisation undid no longer hold, and users are notified (F1)."""
         if isinstance(fact.record, FinalityBroken):
             for each in fact.record.undone:
                 self.receipts.pop(each.intent, None)
@@ -362,7 +363,7 @@ class EverybodyAgrees(Invariant):
         self.ledger[fact.contract] = fact
 
     def indexed_at_the_end(self, fact: Indexed) -> None:
-        """A node's view."""
+        """Keep a node's view for `conclude`."""
         self.indexed.append(fact)
 
     def _committed(self, fact: Committed) -> None:
@@ -376,7 +377,7 @@ class EverybodyAgrees(Invariant):
         self.receipts[fact.receipt.intent] = fact
 
     def conclude(self) -> None:
-        """Same height, same states, and what was reported is what happened."""
+        """Every node has the ledger's height and states, and receipts match the ledger."""
         for view in self.indexed:
             ledger = self.ledger[view.contract]
             self.judged += 1
@@ -388,7 +389,7 @@ class EverybodyAgrees(Invariant):
                 self.accuse(f"{view.node} and the ledger differ in {differing} states of {view.contract[:8]}")
         for intent, fact in self.receipts.items():
             if fact.receipt.contract is not None or self.terms.liars:
-                # Among liars see `OutcomesAreTrue`. A deployment: it has made a contract, and no leaf.
+                # Among liars see `OutcomesAreTrue`. A deployment makes a contract and no leaf.
                 continue
             self.judged += 1
             self.chances += 1
@@ -399,13 +400,13 @@ class EverybodyAgrees(Invariant):
 
 
 def leader_of(contract: Contract, block_range: int) -> NodeName:
-    """Who is first in a range."""
+    """The first node in the ranking of a range."""
     return ranking_of(contract, block_range)[0]
 
 
 @lru_cache(maxsize=4_096)
 def ranking_of(contract: Contract, block_range: int) -> tuple[NodeName, ...]:
-    """Who ranks where in a range, worked out anew from protocol §2: nearest place on the ring, ties by name."""
+    """The ranking in a range, computed independently from protocol §2: nearest place on the ring, ties by name."""
     point = _place(f"{contract.address}/{block_range}")
 
     def distance(node: NodeName) -> int:

@@ -1,4 +1,4 @@
-"""What holds when a chain takes back more blocks than `confirmations`."""
+"""Invariants that hold when a chain undoes more blocks than `confirmations`, or a database loses commits."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rota.sim.invariants.judge import Handler, Invariant
 
 
 class ReceiptsAreTrueOrMarked(Invariant):
-    """F1: after lost blocks no receipt says confirmed for what is not on the chain, and nonces agree with the chain.
+    """F1: after lost blocks no receipt is confirmed without its intent on the chain, and nonces agree with the chain.
 
     At no time has an intent two effects.
 
-    A receipt that no longer holds says reverted, and confirmed again when the chain has its intent again. That every
-    intent ends, marked or not, is L1.
+    A receipt that no longer holds changes to reverted, and back to confirmed when the chain has its intent again. That
+    every intent ends, marked or not, is L1.
     """
 
     name = "F1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What is on the chain at the end, and what nodes answer then."""
+        """Handlers for ledger outcomes and reports, and for receipts and nonces that nodes return at the end."""
         self.committed: set[IntentId] = set()
         self.reported: set[IntentId] = set()
         return {
@@ -69,14 +69,14 @@ class ReceiptsAreTrueOrMarked(Invariant):
 class ReceiptsAreTrueAfterFailover(ReceiptsAreTrueOrMarked):
     """F2: after databases lost commits no receipt is false, no intent has two effects, and nonces agree with the chain.
 
-    A node whose disk lost what its party signed, and to which no member can show it, says that the id was used and that
-    somebody has to look: that is true as well.
+    A node whose disk lost a leaf that its party signed, and to which no member can show it, reports that the id was
+    used and that an operator has to investigate: that is true as well.
     """
 
     name = "F2"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """The same."""
+        """The handlers of F1; also collects receipts that report a used id."""
         self.doubtful: set[IntentId] = set()
         return super().hears()
 

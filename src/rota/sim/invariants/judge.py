@@ -1,8 +1,8 @@
-"""A judge hears facts and holds each invariant against them as they come.
+"""A judge receives facts and checks each invariant against them as they occur.
 
-An invariant is a class of its own with its protocol sentence as docstring. It names the facts that it wants to hear;
-a message is one fact for each kind of its body, so that heartbeats, which are most of them, cost nobody anything. What
-can only be judged when a run is over is judged by `conclude`.
+An invariant is a class with its protocol sentence as docstring. It declares the kinds of facts that it handles. A
+message is dispatched by the kind of its body, so that heartbeats, which are most messages, cost nothing to invariants
+that do not handle them. `conclude` judges at the end of a run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Verify = Callable[[NodeName, bytes, bytes], bool]
 
 
 class Count(NamedTuple):
-    """How often an invariant was judged, and in how many of these cases a wrong core would have been seen.
+    """How often an invariant was judged, and in how many of these cases a wrong core would have been detected.
 
     `by` splits the chances by situation, where an invariant covers several that are independent of one another.
     """
@@ -35,13 +35,13 @@ class Count(NamedTuple):
     by: Mapping[str, int]
 
     def plus(self, other: Count) -> Count:
-        """Both together."""
+        """The sum of both."""
         by = {key: self.by.get(key, 0) + other.by.get(key, 0) for key in (*self.by, *other.by)}
         return Count(self.judged + other.judged, self.chances + other.chances, by)
 
 
 class Violation(NamedTuple):
-    """An invariant that does not hold, and what shows it."""
+    """A violated invariant, with the evidence."""
 
     invariant: str
     text: str
@@ -52,7 +52,7 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What must be known of a network to judge it; `verify` is its signature scheme for endorsers."""
+    """The facts about a network that judging needs; `verify` checks endorsers' signatures."""
 
     nodes: tuple[NodeName, ...]
     contracts: Mapping[ContractAddress, Contract]
@@ -60,7 +60,6 @@ class Terms:
     verify: Verify
     names: Mapping[IntentId, str] = field(default_factory=dict)
     liars: frozenset[NodeName] = frozenset()
-    # How long a node waits, by its own clock, until one that coordinates is silent for it.
     # The configuration of a node.
     config_of: Callable[[NodeName], Config] = lambda _: Config()
 
@@ -72,12 +71,12 @@ class Terms:
 class Invariant:
     """One sentence of protocol §10. `name` is its number there, and no other checker has it.
 
-    A checker counts what it judges, and each *chance*: a case in which a wrong core would have been seen. A private
-    state in a message to a node that may see it is judged, but it is no chance of S8.
+    A checker counts its judgements, and each *chance*: a case in which a wrong core would have been detected. A private
+    state in a message to a node that may see it is judged, but it is not a chance of S8.
     """
 
     name: ClassVar[str]
-    # Nobody is judged by what liars do; these facts and messages of theirs are told all the same.
+    # Liars are not judged, so their facts and messages are withheld from handlers, except for these kinds.
     hears_of_liars: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init__(self, terms: Terms, accuse: Callable[[str, str], None]) -> None:
@@ -89,23 +88,23 @@ class Invariant:
         self.work: dict[str, int] = {}
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """The kinds of facts, and of messages, that it wants to be told."""
+        """The handler for each kind of fact and of message body that the invariant needs."""
         raise NotImplementedError
 
     def conclude(self) -> None:
-        """The run is over: judge what could not be judged before."""
+        """Called at the end of the run, for judgements that were not possible before."""
 
     def show(self, intent: IntentId) -> str:
-        """An intent's name."""
+        """The name of an intent, for messages."""
         return show(intent, self.terms.names)
 
     def accuse(self, text: str) -> None:
-        """It does not hold, and this shows it."""
+        """Report a violation with its evidence."""
         self._accuse(self.name, text)
 
 
 class Judge:
-    """Tells each fact to those invariants that want to hear it, and keeps what they find."""
+    """Passes each fact to the invariants that handle its kind, and collects violations."""
 
     def __init__(self, terms: Terms, invariants: tuple[type[Invariant], ...]) -> None:
         self.terms = terms
@@ -120,16 +119,19 @@ class Judge:
                 self._handlers[kind] = (*self._handlers.get(kind, ()), handler)
 
     def leave_out(self, names: tuple[str, ...]) -> None:
-        """What these invariants find does not count."""
+        """Ignore violations of these invariants."""
         self.left_out = names
 
     def tell(self, fact: Fact) -> None:
-        """Something happened."""
+        """Pass a fact to its handlers."""
         for handler in self._handlers.get(type(fact), ()):
             handler(fact)
 
     def tell_sent(self, node: NodeName, peer: NodeName, envelope: Envelope) -> None:
-        """A message left a node: told by the kind of its body. One of a liar about no contract concerns nobody."""
+        """Pass a sent message to the handlers of its body's kind.
+
+        A liar's message about an unknown contract is ignored.
+        """
         if node in self.terms.liars and envelope.contract not in self.terms.contracts:
             return
         handlers = self._handlers.get(type(envelope.body))
@@ -139,7 +141,7 @@ class Judge:
                 handler(fact)
 
     def conclude(self) -> None:
-        """The run is over."""
+        """Conclude each invariant at the end of the run."""
         for invariant in self.invariants:
             invariant.conclude()
 
@@ -148,7 +150,7 @@ class Judge:
         return {each.name: Count(each.judged, each.chances, dict(each.by)) for each in self.invariants}
 
     def work(self) -> dict[str, int]:
-        """What was done, wasted or not, as the invariants counted it."""
+        """The work that the invariants counted, useful or wasted, by kind."""
         return {kind: count for each in self.invariants for kind, count in sorted(each.work.items())}
 
     def _note(self, name: str, text: str) -> None:
@@ -157,7 +159,7 @@ class Judge:
 
 
 def _of_honest(liars: frozenset[NodeName], handler: Handler) -> Handler:
-    """A handler that hears nothing of liars; what has no author is for everybody."""
+    """A handler that ignores facts of liars; facts without an author pass."""
 
     def handle(fact: object) -> None:
         if getattr(fact, "node", None) not in liars:
@@ -167,6 +169,6 @@ def _of_honest(liars: frozenset[NodeName], handler: Handler) -> Handler:
 
 
 def show(intent: IntentId, names: Mapping[IntentId, str]) -> str:
-    """An intent's name, where somebody gave it one; a deployment's id is its name."""
+    """The name of an intent if it has one; a deployment's id is its name."""
     text = intent.rstrip(b"\x00")
     return names.get(intent) or (text.decode() if text.isascii() and text.decode().isprintable() else intent.hex())

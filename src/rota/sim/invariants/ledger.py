@@ -1,4 +1,4 @@
-"""What reaches the ledger: one effect and one outcome, no state twice, nothing without permission, no nonce twice."""
+"""Effects on the ledger: one per intent, no state spent twice, none without permission, no nonce used twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rota.sim.facts import BlockMined, Committed, Recorded, Reorganised, Reporte
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.wire.messages import AssembleResponse, DelegationCommand
 
-# A core learns of blocks when they are durable; so many writes of blocks may be under way at once.
+# A core learns of blocks when they are durable; up to this many writes of blocks may be under way at once.
 WRITTEN_AHEAD_MAX: Final = 8
 
 
@@ -36,7 +36,7 @@ class OneEffectAndOneOutcome(Invariant):
     name = "S1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What the ledger did, and what users were told."""
+        """Handlers for ledger outcomes and receipts."""
         self.committed: dict[IntentId, Leaf] = {}
         self.reported: dict[IntentId, Receipt] = {}
         self.depth = 0
@@ -65,7 +65,7 @@ class OneEffectAndOneOutcome(Invariant):
         self.depth = fact.depth
 
     def _undone(self, fact: Undone) -> None:
-        """A reorganisation deeper than `confirmations` is outside of what is promised."""
+        """A reorganisation deeper than `confirmations` is outside of the promise."""
         intent = fact.transition.intent
         self.committed.pop(intent, None)
         if intent not in self.reported:
@@ -91,7 +91,7 @@ class OneEffectAndOneOutcome(Invariant):
             words = f"{before.outcome.value} and then {receipt.outcome.value}"
             self.accuse(f"{self.show(receipt.intent)} was reported {words}")
         leaf = self.committed.get(receipt.intent)
-        # What a deployment has made is no version of anything: see `ContractsAreMadeOnce`.
+        # A deployment makes a contract and no leaf: see `ContractsAreMadeOnce`.
         if receipt.outcome is Outcome.CONFIRMED and leaf != receipt.leaf and receipt.contract is None:
             self.accuse(f"{self.show(receipt.intent)} was reported confirmed by a version that is not on the ledger")
         if receipt.outcome is Outcome.REVERTED and leaf is not None:
@@ -104,7 +104,7 @@ class NoStateIsSpentTwice(Invariant):
     name = "S2"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What the ledger did."""
+        """Handlers for ledger outcomes."""
         self.unspent: dict[ContractAddress, dict[StateId, None]] = {}
         return {Committed: self._committed, Undone: self._undone}
 
@@ -136,13 +136,13 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
     name = "S5"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """Permissions, and what goes to the chain."""
+        """Handlers for permissions, delegations, prepared transitions, blocks and dispatches."""
         self.permitted: dict[tuple[IntentId, Leaf], set[tuple[NodeName, NodeName, DelegationNumber]]] = {}
         self.owners: dict[IntentId, NodeName] = {}
         self.delegated: set[tuple[IntentId, DelegationNumber, NodeName]] = set()
         self.seen: set[tuple[str, int, Digest]] = set()
         self.prepared: dict[tuple[IntentId, NodeName], int] = {}
-        # Each endorser counts from a block that its own index had reached: one of the last on its disk.
+        # Each endorser counts from a block that its own index had reached: one of the latest on its disk.
         self.indexed_s: dict[NodeName, deque[int]] = {}
         self.time_s = 0
         return {
@@ -176,7 +176,7 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
         self.delegated.update((each.intent.id, each.number, fact.peer) for each in body.delegations)
 
     def _assembled(self, fact: Sent) -> None:
-        """Each assembly has a number of its own under its delegation."""
+        """Each assembly has its own number under its delegation."""
         body = fact.envelope.body
         assert isinstance(body, AssembleResponse)
         self.delegated.update((each.intent, each.number, fact.peer) for each in body.results)
@@ -193,7 +193,7 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
         if round_digest(separator, order.leaves, order.valid_until_s) != order.digest:
             self.accuse(f"{fact.node} dispatched a round whose leaves are not those of its digest")
         for transition in order.transitions:
-            # What a liar permits is on no disk that counts.
+            # Permissions of liars are on no disk that counts.
             is_judged = not self.terms.liars or transition.intent in self.owners
             self.judged += 1
             self.chances += is_judged
@@ -205,7 +205,7 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
                 )
 
     def _is_permitted(self, transition: Transition, dispatcher: NodeName) -> bool:
-        """On its own sender's disk, to this dispatcher, under a number by which the dispatcher was given the intent."""
+        """Whether the sender's disk permits the leaf to this dispatcher, under a number delegated to it."""
         owner = self.owners.get(transition.intent)
         for node, delegate, number in self.permitted.get((transition.intent, transition.leaf), ()):
             was_delegated = node == dispatcher or (transition.intent, number, dispatcher) in self.delegated
@@ -214,7 +214,7 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
         return False
 
     def _is_voided(self, transition: Transition, order: DispatchRound) -> bool:
-        """All honest endorsers that signed had it on their disks as prepared for long enough; there is one."""
+        """Whether all honest endorsers that signed, at least one, had it on disk as prepared for long enough."""
         honest = [node for node, _ in order.signatures if node not in self.terms.liars]
         since = [self.prepared.get((transition.intent, node)) for node in honest]
         is_left = [
@@ -238,7 +238,7 @@ class NoncesAreGapless(Invariant):
     name = "S7"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """Dispatches on disks and on their way to the chain."""
+        """Handlers for dispatches on disk and sent to the chain."""
         self.next_nonce: dict[str, int] = {}
         self.sent: dict[tuple[str, int], Digest] = {}
         return {Recorded: self._recorded, Submitted: self._submitted}

@@ -1,4 +1,4 @@
-"""What users get: an effect or a cause why there is none, an answer in time, and the order that they asked for."""
+"""What users get: an effect or a cause for its absence, an answer in time, and the order that they asked for."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ from rota.sim.facts import (
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.wire.messages import EndorsementRequest
 
-# A node that runs answers its user within this time, whatever its disk, its peers and its ledger do.
+# A running node answers its user within this time, whatever the state of its disk, peers and ledger.
 ANSWERED_WITHIN_MS = 10_000
-# How the synthetic domain, the model of the ledger and the core call what ended an intent.
+# The reasons that the synthetic domain, the model of the ledger and the core give for a reverted intent.
 CAUSE_BY_REASON = {
     "cancelled": Cause.CANCELLED,
     "against the rules": Cause.REFUSED,
@@ -59,7 +59,7 @@ CAUSE_BY_REASON = {
 VOIDED = "voided on the chain"
 UNKNOWN_PARTY = "unknown party "
 DEPENDS_ON = "depends on"
-# What the core says of deployments that ended without a contract, with what it is about before or behind.
+# Parts of the core's reasons for deployments that ended without a contract.
 CAUSE_BY_WORDS = {
     "does not take the contract": Cause.NODE_REFUSES,
     "the factory does not deploy it": Cause.FACTORY_REFUSES,
@@ -68,15 +68,15 @@ CAUSE_BY_WORDS = {
 
 
 class OutcomesHaveCauses(Invariant):
-    """O1: who is told that an intent was reverted is told a cause that the world has; without one it has its effect.
+    """O1: a reverted receipt names a cause that exists in the world; an intent without such a cause has its effect.
 
-    That a version expired, was skipped or was refused once is no cause.
+    That a version expired, was skipped or was refused once is not a cause.
     """
 
     name = "O1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What users want, what stands against it, what they are told, and what the ledger did."""
+        """Handlers for submissions with their causes of failure, receipts, and ledger outcomes."""
         self.wanted: dict[IntentId, Wanted] = {}
         self.promised: dict[IntentId, None] = {}
         self.parked: set[IntentId] = set()
@@ -160,12 +160,12 @@ class OutcomesHaveCauses(Invariant):
         cause = CAUSE_BY_REASON.get(reason)
         if cause is None:
             cause = next((each for words, each in CAUSE_BY_WORDS.items() if words in reason), None)
-        # What was never given to its user cannot have expired in the user's hands.
+        # A prepared transition that was never given to its user cannot have expired in the user's hands.
         is_found = cause is not Cause.MAY_EXPIRE or receipt.intent in self.issued
         return cause in wanted.causes and is_found
 
     def conclude(self) -> None:
-        """What nothing stands against has its effect, unless it waits for a user."""
+        """An intent without a cause to fail has its effect, unless it waits for a user."""
         for intent in self.promised:
             wanted = self.wanted.get(intent)
             if wanted is None or wanted.causes or self._may_end_or_wait(wanted.intent):
@@ -176,12 +176,12 @@ class OutcomesHaveCauses(Invariant):
                 self.accuse(f"nothing stands against {self.show(intent)}, and it has no effect on the ledger")
 
     def _may_end_or_wait(self, intent: Intent) -> bool:
-        """It is parked, or something that it depends on has no effect."""
+        """Whether it is parked, or an intent that it depends on has no effect."""
         return intent.id in self.parked or any(each not in self.effective for each in intent.depends_on)
 
 
 def note_deployed(effective: set[IntentId], fact: Deployed) -> None:
-    """A deployment has its effect while its contract is on the chain; one of a stranger is not what was wanted."""
+    """A deployment has its effect while its contract is on the chain; a stranger's contract does not count."""
     if fact.is_undone or fact.is_strange:
         effective.discard(fact.deployment)
     else:
@@ -194,7 +194,7 @@ class UsersAreAnswered(Invariant):
     name = "O2"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """Requests, answers, and who was up meanwhile."""
+        """Handlers for requests, answers, and times at which nodes hang or stop."""
         self.open: dict[NodeName, dict[str, int]] = {}
         self.hung: set[NodeName] = set()
         return {
@@ -220,7 +220,7 @@ class UsersAreAnswered(Invariant):
         self.hung.add(fact.node)
 
     def _resumed(self, fact: Resumed) -> None:
-        """A node that hung was not up: its time begins anew."""
+        """A hung node was not up: the time limit of its open requests starts again."""
         self.hung.discard(fact.node)
         open_ = self.open.get(fact.node, {})
         open_.update(dict.fromkeys(open_, fact.at_ms))
@@ -247,7 +247,7 @@ class DependenciesComeFirst(Invariant):
     name = "O3"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What depends on what, and what the ledger did."""
+        """Handlers for dependencies and ledger outcomes."""
         self.depends_on: dict[IntentId, tuple[Dependency, ...]] = {}
         self.known: set[IntentId] = set()
         self.leaves: set[tuple[ContractAddress, IntentId, Leaf]] = set()
@@ -273,7 +273,7 @@ class DependenciesComeFirst(Invariant):
         for other in self.depends_on.get(intent, ()):
             is_leaf = isinstance(other, AwaitedLeaf)
             name = other.intent if isinstance(other, AwaitedLeaf) else other
-            # A world without a factory is told of no deployments.
+            # A world without a factory reports no deployments.
             if is_leaf or name in self.known:
                 self.judged += 1
                 self.chances += 1
@@ -281,7 +281,7 @@ class DependenciesComeFirst(Invariant):
                     self.accuse(f"{self.show(intent)} took effect without {self.show(name)}, on which it depends")
 
     def _has_effect(self, dependency: Dependency) -> bool:
-        """A leaf counts by itself: another leaf under its id does not count."""
+        """Whether a dependency took effect; of an awaited leaf, only that very leaf counts."""
         if isinstance(dependency, AwaitedLeaf):
             return (dependency.contract, dependency.intent, dependency.leaf) in self.leaves
         return dependency in self.effective
@@ -297,7 +297,7 @@ class DependenciesComeFirst(Invariant):
 
 
 class Prepared:
-    """A prepared transition that an endorser has signed, and until when it may be committed."""
+    """A prepared transition that an endorser has signed, and the time until which it may be committed."""
 
     __slots__ = ("intent", "leaf", "spends", "uses", "valid_until_s")
 
@@ -308,7 +308,7 @@ class Prepared:
         self.valid_until_s = valid_until_s
 
     def conflicts_with(self, other: Prepared) -> bool:
-        """Only one of the two can be committed, and they are not versions of one intent."""
+        """Whether only one of the two can be committed, although they are not versions of one intent."""
         is_taken = not self.spends.isdisjoint(other.uses) or not other.spends.isdisjoint(self.uses)
         return self.intent != other.intent and is_taken
 
@@ -316,14 +316,14 @@ class Prepared:
 class PreparedDoNotConflict(Invariant):
     """O4: of two conflicting prepared transitions, neither expired nor voided, an honest endorser signs at most one.
 
-    Signatures outlive restarts: what counts is what was ever signed.
+    Signatures outlive restarts, so every signature counts, from whichever run.
     """
 
     name = "O4"
     hears_of_liars = (EndorsementRequest,)
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What is to be endorsed, what is signed, and what the ledger did."""
+        """Handlers for endorsement requests, signatures, and ledger outcomes."""
         self.asked: dict[tuple[ContractAddress, Digest], tuple[Prepared, ...]] = {}
         self.standing: dict[tuple[NodeName, ContractAddress], dict[Leaf, Prepared]] = {}
         self.over: set[IntentId] = set()
@@ -355,7 +355,7 @@ class PreparedDoNotConflict(Invariant):
             self.chances += any(asked.conflicts_with(each) and self._stands(each) for each in standing)
 
     def _committed(self, fact: Committed) -> None:
-        """Nothing that has had an outcome binds an endorser, even if a reorganisation takes that back."""
+        """An intent with an outcome no longer binds an endorser, even if a reorganisation undoes the outcome."""
         self.over.add(fact.transition.intent)
         self.spent.update(fact.transition.inputs)
 

@@ -1,4 +1,4 @@
-"""Who sees private states."""
+"""Privacy of states (S8)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class StatesStayWithTheirParties(Invariant):
     hears_of_liars = (Assembled,)
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """Whatever carries states. Who may see a state is told by who made it, not by who passes it on."""
+        """Handlers for messages and records that carry states.
+
+        Its maker, not a forwarder, defines who may see a state.
+        """
         self.lists: dict[StateId, tuple[NodeName, ...]] = {}
         self.by = {kind.__name__: 0 for kind in CARRY_STATES} | {"disk": 0}
         told: dict[type[Any], Handler] = {Assembled: self._assembled, Recorded: self._recorded}
@@ -75,7 +78,10 @@ class StatesStayWithTheirParties(Invariant):
                     self.accuse(f"{fact.node} has written {_name(state)}, which it may not see")
 
     def _may_see(self, node: NodeName, state: State) -> bool:
-        """What a liar may see, or has made up, it may have given to anybody: no honest node can know the true list."""
+        """Whether a node may see a state.
+
+        A state that a liar may see or invented may be anywhere: only liars know its list.
+        """
         listed = self.lists.get(state.id)
         if self.terms.liars and (listed is None or not self.terms.liars.isdisjoint(listed)):
             return True

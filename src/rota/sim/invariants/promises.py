@@ -1,4 +1,4 @@
-"""What a node has said binds it, in this life and the next: intents taken, permissions given, states acknowledged."""
+"""A node keeps its promises across restarts: intents accepted, permissions granted, states acknowledged."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AcknowledgedIntentsSurvive(Invariant):
     name = "S3"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What is durable, what users were told, and what new lives remember."""
+        """Handlers for durable records, acknowledgements to users, ledger outcomes and starts."""
         self.durable: dict[NodeName, set[IntentId]] = {}
         self.open: dict[NodeName, dict[IntentId, None]] = {}
         self.ended: set[IntentId] = set()
@@ -95,7 +95,7 @@ class OnePermissionPerNumber(Invariant):
     name = "S4"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """Delegations, requests for permission, permissions on disk, and answers."""
+        """Handlers for delegations, requests for permission, permissions on disk, and answers."""
         self.granted: dict[tuple[IntentId, DelegationNumber], tuple[NodeName, Leaf]] = {}
         self.latest: dict[IntentId, PermissionGranted] = {}
         self.delegated: dict[IntentId, tuple[DelegationNumber, NodeName]] = {}
@@ -110,14 +110,14 @@ class OnePermissionPerNumber(Invariant):
         }
 
     def _recorded(self, fact: Recorded) -> None:
-        """What the disk did not own up to was not given: the node tries again."""
+        """Counts only permissions on disk: one whose write failed was not granted, and the node tries again."""
         record = fact.record
         if not isinstance(record, PermissionGranted):
             return
         self.latest[record.intent] = record
         given = (record.delegate, record.leaf)
         self.judged += 1
-        # A first permission that nobody else was ever asked for cannot be a second one.
+        # A first permission of an intent that was delegated to one node only cannot be a second one.
         self.chances += record.intent in self.permitted or record.intent in self.moved
         self.permitted.add(record.intent)
         if self.granted.setdefault((record.intent, record.number), given) != given:
@@ -138,7 +138,7 @@ class OnePermissionPerNumber(Invariant):
     def _asked(self, fact: Sent) -> None:
         body = fact.envelope.body
         assert isinstance(body, DispatchConfirmationRequest)
-        # A repeated request may ask for less; an answer to an earlier copy of it may still come.
+        # A repeated request may list fewer intents; an answer to an earlier copy of it may still arrive.
         asked = self.asked.setdefault((fact.node, fact.envelope.contract, body.request_id), {})
         asked.update({item.intent: item.leaf for item in body.items})
 
@@ -153,7 +153,7 @@ class OnePermissionPerNumber(Invariant):
             if record is not None and record.delegate != fact.peer:
                 self.accuse(f"{self.show(intent)} was permitted to {fact.peer}, and {record.delegate} has it")
             if fact.peer in self.terms.liars:
-                # It may have asked for several leaves under one id: what is on disk is what counts.
+                # It may have requested several leaves under one id: only the permission on disk counts.
                 continue
             if record is not None and asked.get(intent) != record.leaf:
                 self.accuse(f"{self.show(intent)} was permitted for another leaf than the permission on disk")
@@ -161,7 +161,7 @@ class OnePermissionPerNumber(Invariant):
 
 @dataclass(slots=True)
 class Said:
-    """What a node's disk and messages bind it to."""
+    """The records and messages that a node must not contradict."""
 
     incarnation: int = 0
     spoken: int = 0
@@ -185,16 +185,16 @@ class Said:
 class RestartContradictsNothing(Invariant):
     """S9: a restart from disk contradicts no message sent before.
 
-    Whatever binds a node is durable before it is said, and the next life remembers it: incarnations, delegation
+    Everything that binds a node is durable before the node sends it, and the next run has it: incarnations, delegation
     numbers, signed leaves, permissions, parked and ending intents, nonces, acknowledged states and states that it owes
-    others; of prepared transitions those that it gave to its user, has to send to their senders, or has signed as an
+    others; and the prepared transitions that it gave to its user, has to send to their senders, or has signed as an
     endorser.
     """
 
     name = "S9"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What is durable, what is said, and what new lives remember."""
+        """Handlers for durable records, messages, and starts with the state that they restored."""
         self.said: dict[NodeName, Said] = {node: Said() for node in self.terms.nodes}
         self.numbers: dict[IntentId, tuple[DelegationNumber, NodeName]] = {}
         self.sent_states: dict[tuple[NodeName, NodeName, ContractAddress, Digest, int], tuple[StateId, ...]] = {}
@@ -218,12 +218,12 @@ class RestartContradictsNothing(Invariant):
             PreparedTransaction: self._told_prepared,
         }
 
-    # What is durable.
+    # Durable records.
 
     def _recorded(self, fact: Recorded) -> None:
         said = self.said[fact.node]
         match fact.record:
-            # Most records are of the first few kinds.
+            # The first few kinds are the most frequent.
             case StatesReceived():
                 said.states.update(s.id for t in fact.record.transitions for s in t.outputs if s.content is not None)
             case StatesAcknowledged():
@@ -271,10 +271,10 @@ class RestartContradictsNothing(Invariant):
     def _committed(self, fact: Committed) -> None:
         self.committed.add(fact.transition.intent)
 
-    # What is said.
+    # Messages.
 
     def _speaks(self, fact: Sent) -> Said:
-        """A message bears an incarnation that is durable, and none below what was said before."""
+        """A message carries the durable incarnation, and none below that of an earlier message."""
         said, incarnation = self.said[fact.node], fact.envelope.incarnation
         self.judged += 1
         self.chances += said.incarnation > 1
@@ -312,7 +312,7 @@ class RestartContradictsNothing(Invariant):
             self.numbers[intent] = (number, fact.peer)
 
     def _assembled(self, fact: Sent) -> None:
-        """What a party signed is on the disk before it leaves. Messages may be altered, so leaves are not compared."""
+        """A party's leaf is on disk before it is sent. Messages may be altered, so leaves are not compared."""
         said = self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, AssembleResponse)
@@ -325,7 +325,7 @@ class RestartContradictsNothing(Invariant):
         self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, DispatchConfirmationRequest)
-        # A repeated request may ask for less; an answer to an earlier copy of it may still come.
+        # A repeated request may list fewer intents; an answer to an earlier copy of it may still arrive.
         asked = self.asked.setdefault((fact.node, fact.envelope.contract, body.request_id), {})
         asked.update({item.intent: item.leaf for item in body.items})
 
@@ -338,7 +338,7 @@ class RestartContradictsNothing(Invariant):
                 self.accuse(f"{fact.node} permitted {self.show(intent)}, and that is not on its disk")
 
     def _refused(self, fact: Sent) -> None:
-        """The states of what was permitted are on the disk with the permission."""
+        """A permission and the states of its leaf are on disk together, so the node must not report them missing."""
         said = self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, DispatchConfirmationError)
@@ -362,7 +362,7 @@ class RestartContradictsNothing(Invariant):
         self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, StateDistribution)
-        # To acknowledge what was asked for promises nothing: it ends no delivery, and is not the same on every repeat.
+        # Acknowledging requested states promises nothing: it ends no delivery, and differs from repeat to repeat.
         if body.part < FOUND_PARTS_FROM:
             states = tuple(s.id for t in body.transitions for s in t.outputs if s.content is not None)
             self.sent_states[(fact.node, fact.peer, fact.envelope.contract, body.digest, body.part)] = states
@@ -371,7 +371,7 @@ class RestartContradictsNothing(Invariant):
         said = self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, StateDistributionAcknowledgement)
-        # Only what its own author sent: a liar may send something else under the same digest.
+        # Only states that the author itself sent: a liar may send others under the same digest.
         for state in self.sent_states.get((fact.peer, fact.node, fact.envelope.contract, body.digest, body.part), ()):
             if state not in said.states:
                 self.accuse(f"{fact.node} acknowledged a state of leaf {state.leaf.hex()[:8]} that is not on its disk")
@@ -383,7 +383,7 @@ class RestartContradictsNothing(Invariant):
         if body.transition.leaf not in said.prepared:
             self.accuse(f"{fact.node} issued {self.show(body.transition.intent)}, and that is not on its disk")
 
-    # What the next life remembers.
+    # State that a start restores.
 
     def _started(self, fact: Started) -> None:
         said, remembered = self.said[fact.node], fact.remembered
@@ -420,7 +420,7 @@ class RestartContradictsNothing(Invariant):
                 self.accuse(f"{node} forgot that it had given its user {self.show(intent)} prepared")
 
     def _compare_prepared(self, node: NodeName, said: Said, remembered: Remembered) -> None:
-        """What is on the chain binds nobody any more, whatever its version."""
+        """An intent on the chain binds no node any more, whichever version it is."""
         for leaf, intent in said.prepared.items():
             is_settled = leaf in said.acknowledged or intent in self.committed
             if not is_settled and leaf not in remembered.unacknowledged:
@@ -431,7 +431,7 @@ class RestartContradictsNothing(Invariant):
 
 
 def _owed(node: NodeName, said: Said) -> Iterator[tuple[Digest, NodeName]]:
-    """Who dispatches owes the states to everybody on their lists but itself and who made them."""
+    """A dispatcher owes states to every node on their lists but itself and their senders, until acknowledged."""
     for dispatch in said.dispatches.values():
         digest = dispatch.round.digest
         for transition, sender in zip(dispatch.round.transitions, dispatch.round.senders, strict=True):

@@ -1,4 +1,4 @@
-"""What it costs until everything has ended, and whether the network is quiet then (L6, L7)."""
+"""The cost of intents until everything has ended, and the quiet of the network afterwards (L6, L7)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from rota.sim.facts import (
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementRequest
 
-# What nodes may say to one another when nothing is left to do.
+# Messages that nodes may send when there is nothing to do.
 SAID_AT_REST = (CoordinatorHeartbeat.__name__,)
-# What one intent that is asked for after the faults may cost, and how often coordinators may change in one range then.
+# The most that one intent submitted after the faults may cost, and the most changes of coordinator in one range then.
 BUDGETS = {"assemblies": 16, "rounds": 16, "dispatches": 12, "skips": 12}
 CHANGES_IN_RANGE_MAX = 6
 
 
 class NetworkComesToRest(Invariant):
-    """L6: once the faults have stopped, what waits for nothing ends without new intents and without jumps of time.
+    """L6: once the faults have stopped, an intent that waits for nothing ends without new intents and without time
+    jumps.
 
     When everything has ended the network is quiet: no message but heartbeats.
     """
@@ -40,7 +41,7 @@ class NetworkComesToRest(Invariant):
     name = "L6"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What was left when a calm time was over, and what was said afterwards."""
+        """Handlers for the intents left after the calm time, and the messages sent afterwards."""
         self.by = {"calm": 0, "quiet": 0}
         return {CalmPassed: self._calm, Quiet: self._quiet}
 
@@ -64,12 +65,12 @@ class NetworkComesToRest(Invariant):
 
 
 class WorkIsBounded(Invariant):
-    """L7: what one intent costs without faults is bounded, and so is how often its coordinator changes in a range."""
+    """L7: without faults, the cost of one intent is bounded, and so are coordinator changes in a range."""
 
     name = "L7"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """Assemblies, rounds, dispatches, what was sent again and what the ledger skipped."""
+        """Handlers for assemblies, rounds, dispatches, resubmissions and transitions that the ledger skipped."""
         self.work = Counter()
         self.spent: dict[IntentId, Counter[str]] = {}
         self.digests: set[Digest] = set()
@@ -132,7 +133,7 @@ class WorkIsBounded(Invariant):
         self.work["commits"] += 1
 
     def _beats(self, fact: HeartbeatSeen) -> None:
-        """A change is a node that becomes active after another one was; two may be active for a while."""
+        """A change is a node that becomes active after another one; two may be active for a while."""
         active = self.active.setdefault(fact.contract, set())
         if fact.state is not CoordinatorState.ACTIVE:
             active.discard(fact.node)
@@ -144,7 +145,10 @@ class WorkIsBounded(Invariant):
         self.latest[fact.contract] = fact.node
 
     def conclude(self) -> None:
-        """Each intent of the calm time, and each range. Beside liars work is counted and not judged: they waste it."""
+        """Judge each intent submitted after the faults, and each range.
+
+        Among liars, who waste work, nothing is judged.
+        """
         if self.terms.liars:
             return
         for intent, spent in self.spent.items():

@@ -1,4 +1,4 @@
-"""What an honest node promises its users among nodes that lie (T1, T2); ids (R2) and plans (R3)."""
+"""The promises of an honest node to its users among nodes that lie (T1, T2); ids (R2) and plans (R3)."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from rota.sim.invariants.privacy import transitions_in
 class OutcomesAreTrue(Invariant):
     """T1: a reported outcome is true of the final chain and never changes.
 
-    Confirmed: a leaf that the intent's own party signed is on the chain, and is no empty one. Reverted: no such leaf
-    ever is, so that whoever sends again does not pay twice; what is reported as `INTENT_ID_USED` is another's leaf.
+    Confirmed: a leaf that the intent's own party signed is on the chain, and is not empty. Reverted: no such leaf ever
+    is, so that a user who submits again does not pay twice; with `INTENT_ID_USED`, the leaf on the chain is another's.
     """
 
     name = "T1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What honest parties sign, what the ledger did, and what users were told."""
+        """Handlers for signatures of honest parties, ledger outcomes and receipts."""
         self.signed: set[tuple[IntentId, Leaf]] = set()
-        # An id is one of its contract: what happens under it in another is of no consequence.
+        # An id belongs to its contract: a transition under it in another contract is of no consequence.
         self.contracts: dict[IntentId, ContractAddress] = {}
         self.committed: dict[tuple[ContractAddress, IntentId], Transition] = {}
         self.reported: dict[IntentId, Receipt] = {}
@@ -79,7 +79,7 @@ class OutcomesAreTrue(Invariant):
         self.depth = fact.depth
 
     def _undone(self, fact: Undone) -> None:
-        """A reorganisation deeper than `confirmations` is outside of what is promised."""
+        """A reorganisation deeper than `confirmations` is outside of the promise."""
         intent = fact.transition.intent
         self.committed.pop((fact.contract, intent), None)
         if intent not in self.reported or self.contracts.get(intent) != fact.contract:
@@ -132,18 +132,18 @@ class OutcomesAreTrue(Invariant):
             self.accuse(f"{self.show(intent)} was reported confirmed by a version that is not on the ledger")
 
     def conclude(self) -> None:
-        """Whatever liars held is on the chain by now."""
+        """Judge all receipts again: the liars have committed all their rounds by now."""
         for receipt in self.reported.values():
             self._judge(receipt)
 
 
 class PlansAreKept(Invariant):
-    """R3: no transition is committed without those that its plan adds: parties that signed it, endorsers' approvals."""
+    """R3: no transition is committed without its plan's attesters: parties that signed it, endorsers that approved."""
 
     name = "R3"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What honest endorsers approved and honest parties signed, and what the ledger did."""
+        """Handlers for approvals, signatures, assemblies and ledger outcomes."""
         self.transitions: dict[Leaf, tuple[NodeName, Transition]] = {}
         self.approved: dict[Leaf, set[NodeName]] = {}
         self.cosigned: dict[Leaf, tuple[Party, ...]] = {}
@@ -181,12 +181,12 @@ class PlansAreKept(Invariant):
 
 
 class IdsBelongToTheirParties(Invariant):
-    """R2: nobody but the party of an intent puts anything on the chain under its id."""
+    """R2: only the party of an intent puts anything on the chain under its id."""
 
     name = "R2"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What honest nodes accept and sign, and what the ledger did."""
+        """Handlers for accepted intents, signatures and ledger outcomes."""
         self.accepted: set[tuple[ContractAddress, IntentId]] = set()
         self.signed: set[tuple[IntentId, Leaf]] = set()
         self.committed: set[tuple[ContractAddress, IntentId]] = set()
@@ -216,12 +216,12 @@ class IdsBelongToTheirParties(Invariant):
 
 
 class ValidIntentsHappen(Invariant):
-    """T3: every intent ends, with its effect if it is valid: nobody's word makes an honest node give it up."""
+    """T3: every intent ends, with its effect if it is valid: no peer can make an honest node give it up."""
 
     name = "T3"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What is valid, and how it ended."""
+        """Handlers for valid intents and receipts."""
         self.expected: set[IntentId] = set()
         return {Expected: self._expected, Reported: self._reported}
 
@@ -242,7 +242,7 @@ class ConfirmedStatesAreTrue(Invariant):
     name = "T2"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What is on disks, and what the ledger did."""
+        """Handlers for states on disks and ledger outcomes."""
         self.held: dict[Leaf, dict[tuple[NodeName, StateId], bytes]] = {}
         self.made: dict[StateId, bytes] = {}
         return {Recorded: self._recorded, Committed: self._committed, Undone: self._undone}
@@ -254,7 +254,7 @@ class ConfirmedStatesAreTrue(Invariant):
                     held = self.held.setdefault(state.id.leaf, {})
                     commitment = state_commitment(state.content)
                     if held.setdefault((fact.node, state.id), commitment) != commitment:
-                        # Which of them a store keeps is its own affair: it must have no choice.
+                        # The store may keep either of them, so a node must never write two different ones.
                         held[fact.node, state.id] = b"two contents"
                     self._judge(fact.node, state.id)
 

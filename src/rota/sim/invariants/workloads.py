@@ -1,4 +1,4 @@
-"""What the users of a shipped domain rely on."""
+"""The promises of shipped domains to their users."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rota.sim.invariants.judge import Handler, Invariant
 
 
 class WorkloadHolds(Invariant):
-    """W1: what the workload of a domain says must hold in the end does hold.
+    """W1: the final conditions of a domain's workload hold.
 
-    Of tokens: what was minted and not burned is there, and who may see a coin has it. Of privacy groups: all members
-    come to the same balances from their own disks, and these are what was minted.
+    For tokens: all coins minted and not burned exist, and every node that may see a coin has it. For privacy groups:
+    all members compute the same balances from their own disks, equal to the amounts minted.
     """
 
     name = "W1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
-        """What a workload finds wrong when its run is over."""
+        """Handler for the flaws that a workload finds at the end of its run."""
         return {WorkloadEnded: self._ended}
 
     def _ended(self, fact: WorkloadEnded) -> None:
         self.judged += 1
-        # Where nothing was committed everything holds.
+        # Without committed transactions every condition holds.
         is_chance = bool(fact.committed_count)
         self.chances += is_chance
         self.by[fact.domain] = self.by.get(fact.domain, 0) + is_chance

@@ -1,5 +1,5 @@
-"""Nodes of the simulated world that lie: who they are, what they remember, what they say and what they commit.
+"""Dishonest nodes of the simulated world: which nodes lie, what they record, and what they send and commit.
 
-A liar runs the real core. What the core says passes its strategies, which change it, drop it or add to it; liars
-share one notebook with everything that any of them ever heard, and an account on the chain each.
+A liar runs the real core. Each message of its core passes through its strategies, which change it, drop it or add
+others. All liars share one notebook of the messages that any of them sent or received, and each has a chain account.
 """

@@ -1,4 +1,4 @@
-"""A liar's own account on the chain: it commits any round whose signatures it holds, and is mined before the others."""
+"""A liar's own chain account: it commits any round with enough signatures, and its transactions are mined first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.sim.liars.notebook import KnownRound
 from rota.sim.recorder import OwningWorld
 from rota.sim.wires import Wires
 
-# The pool is mined in the order of its signers' names: this one comes before all letters.
+# The pool is mined in the order of signer names: this one sorts before all letters.
 SIGNER = " "
 
 
@@ -26,7 +26,7 @@ class WorldOfLiars(OwningWorld, Protocol):
 
 
 class Account:
-    """Sends transactions under nonces of its own."""
+    """Sends transactions under its own nonces."""
 
     def __init__(self, world: WorldOfLiars, name: NodeName) -> None:
         self.world = world
@@ -37,7 +37,7 @@ class Account:
     def commit(
         self, known: KnownRound, signatures: Mapping[NodeName, bytes], transitions: tuple[Transition, ...] | None = None
     ) -> bool:
-        """Commit a round, whole or only these of its transitions, once; whether it was sent."""
+        """Send a round, or only the given transitions of it, unless sent before; returns whether it was sent."""
         chosen = known.transitions if transitions is None else transitions
         key = (known.digest, tuple(transition.leaf for transition in chosen))
         if not chosen or key in self.sent:

@@ -1,7 +1,7 @@
 """Cores without one of the defences against liars: each must be caught by a dishonest seed.
 
-A canary of this module says, beside its invariant, which strategy its liars follow: its settings have them. Where one
-defence stands before another, the first is taken away too, and the invariant that would see that is not judged.
+A canary of this module names, beside its invariant, the strategies of its liars; its settings contain them. Where one
+defence covers another, both are removed, and the invariants that would catch the removal of the first are not judged.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def lying(
     mode: Mode | None = Mode.RING,
     minutes: float = MINUTES,
 ) -> Settings:
-    """Seeds with so many liars that follow these strategies."""
+    """Settings of a seed with this many liars, which follow these strategies."""
     return Settings(minutes=minutes, faults=faults, mode=mode, liars=liars, strategies=strategies)
 
 
-# Whose an id is, and until when a signature is good.
+# Owners of ids, and how long signatures are valid.
 
 
 def _is_of_the_peer(_coordinator: Coordinator, peer: NodeName, intent: Intent) -> bool:
@@ -73,7 +73,7 @@ def _sign_leaf_alone(party: Party, leaf: Leaf, _valid_until_s: int) -> bytes:
     return sign(party, leaf)
 
 
-# What is written and believed.
+# Which contents, refusals and reports a node stores and accepts.
 
 
 def _believe_contents_for(_separator: bytes, _node: NodeName, transition: Transition) -> Consistent:
@@ -134,11 +134,11 @@ def _believe_the_snapshot(
     transaction.handle(told)
 
 
-# Whom a node waits for.
+# When a node stops following a coordinator.
 
 
 def _demote_nobody(_demotions: Demotions, _node: NodeName) -> None:
-    """Whoever gives signs of life stays."""
+    """A node that sends heartbeats is never demoted."""
 
 
 _flaw_of = Endorser._flaw_of

@@ -1,4 +1,4 @@
-"""All liars of a world together: made as a plan says, and asked whenever one of them speaks, hears or may act."""
+"""All liars of a world: created from their plans, and called when one of them sends, receives or may act."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MUTATION_RATES = (0.02, 0.1, 0.4)
 
 
 class Conspiracy:
-    """The liars of a world; it begins when the world does, and never ends."""
+    """The liars of a world, from its start to its end."""
 
     def __init__(
         self, world: WorldOfLiars, seed: int, plans: tuple[LiarPlan, ...], foreknown: tuple[IntentId, ...]
@@ -51,18 +51,18 @@ class Conspiracy:
         self.world.at(self.world.now_ms + delay_ms, partial(self._act, liar, random))
 
     def says(self, name: NodeName, peer: NodeName, envelope: Envelope) -> None:
-        """The core of a liar speaks."""
+        """Pass a message of a liar's core through its strategies."""
         self.liars[name].says(peer, envelope)
 
     def hears(self, source: NodeName, name: NodeName, envelope: Envelope) -> bool:
-        """Whether the core of a node hears a message; that of an honest one always does."""
+        """Whether the core of node `name` receives a message; always so for an honest node."""
         liar, author = self.liars.get(name), self.liars.get(source)
         if liar is None and author is not None and author.mutator is not None:
             author.mutator.arrived(name, envelope)
         return liar is None or liar.hears(source, envelope)
 
     def submits(self, name: NodeName, dispatch: RoundDispatch) -> bool:
-        """Whether the transaction of a node's core goes to the chain; that of an honest one always does."""
+        """Whether the transaction of a node's core goes to the chain; always so for an honest node."""
         liar = self.liars.get(name)
         return liar is None or liar.submits(dispatch)
 
@@ -73,6 +73,6 @@ class Conspiracy:
         return frozenset(pair for mutator in mutators for pair in mutator.reached) & PAIRS
 
     def drain(self) -> int:
-        """Commit every round whose signatures liars hold; how many were sent."""
+        """Commit every round for which liars hold enough signatures; returns how many were sent."""
         first = next(iter(self.liars.values()))
         return sum(first.account.commit(known, signatures) for known, signatures in self.book.complete())

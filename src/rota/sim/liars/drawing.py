@@ -1,8 +1,8 @@
-"""Who lies in a seed, and how.
+"""Draws the liars of a seed and their strategies.
 
-Liars are drawn so that what must hold can be judged: of no contract lie more endorsers than min(k - 1, n - k), and no
-node that alone coordinates. Mostly room is made for liars: committees grow and thresholds are lowered. Where there is
-none all the same, a stranger joins.
+Liars are drawn so that the invariants can be judged: at most min(k - 1, n - k) endorsers of a contract lie, and never
+the only coordinator of a contract. Mostly the network is changed to admit liars: committees grow and thresholds are
+lowered. Where it admits none, a stranger joins.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LiarPlan:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """The liars of a plan, and the network with room for them."""
+    """The liars of a plan, and the network after it was changed to admit them."""
 
     liars: tuple[LiarPlan, ...]
     names: tuple[NodeName, ...]
@@ -47,7 +47,7 @@ def draw_liars(
     names: tuple[NodeName, ...],
     contracts: tuple[Contract, ...],
 ) -> Cast:
-    """The liars of a seed; `None` lets the seed draw how many."""
+    """The liars of a seed; with `count` None the seed draws how many."""
     random = Random(f"{seed}/liars")
     drawn = 0 if random.random() < LIAR_FREE else random.randint(1, LIARS_DRAWN_MAX)
     wanted = drawn if count is None else count
@@ -65,7 +65,7 @@ def draw_liars(
 
 
 def is_bearable(liars: tuple[NodeName, ...], contracts: tuple[Contract, ...]) -> bool:
-    """Safety and liveness of every contract can be promised with these liars."""
+    """Whether safety and liveness of every contract can be promised with these liars."""
     for contract in contracts:
         if contract.mode is Mode.STATIC and contract.committee[0] in liars:
             return False
@@ -76,7 +76,7 @@ def is_bearable(liars: tuple[NodeName, ...], contracts: tuple[Contract, ...]) ->
 
 
 def _with_room(random: Random, names: tuple[NodeName, ...], contract: Contract) -> Contract:
-    """Mostly there are so many endorsers, and so few signatures are enough, that some may be missing."""
+    """The contract, mostly with more endorsers and a lower threshold, so that some signatures may be missing."""
     if random.random() >= LOWERED:
         return contract
     if len(contract.endorsers) < ENDORSERS_MIN and contract.mode is Mode.RING:

@@ -1,4 +1,4 @@
-"""One node that lies, and what every strategy of lying is."""
+"""A node that lies, and the base class of strategies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OWN_NONCE = b"of a liar".ljust(NONCE_BYTES, b"\x00")
 
 
 class Strategy:
-    """One way of lying; the docstring of each says what it does."""
+    """One way of lying; the docstring of each subclass describes it."""
 
     name: ClassVar[str]
 
@@ -33,15 +33,15 @@ class Strategy:
         self.rate = random.choice(RATES)
 
     def strikes(self) -> bool:
-        """Whether it lies this time: some liars do always, others now and then."""
+        """Whether it lies this time, with probability `rate`; with rate 1 it always does."""
         return self.random.random() < self.rate
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """What goes to a peer in place of what the core says; nothing drops it."""
+        """The message to send in place of one of the core; `None` drops it."""
         return envelope
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """A message came; whether the liar's core hears of it."""
+        """Called for each message received; returns whether the liar's core receives it."""
         return True
 
     def submits(self, dispatch: RoundDispatch) -> bool:
@@ -49,11 +49,11 @@ class Strategy:
         return True
 
     def acts(self) -> None:
-        """Now and then it does something of its own."""
+        """Called periodically: sends or commits something that the core did not ask for."""
 
 
 class Liar:
-    """A node of the world whose core is real, and whose words are not."""
+    """A node of the world with a real core, whose messages its strategies change."""
 
     def __init__(
         self, world: WorldOfLiars, name: NodeName, notebook: Notebook, foreknown: tuple[IntentId, ...]
@@ -63,27 +63,27 @@ class Liar:
         self.party = Party(f"user@{name}")
         self.book = notebook
         self.account = Account(world, name)
-        # Ids count upwards: those of intents to come can be known.
+        # Ids count upwards, so a liar can know ids of intents not yet submitted.
         self.foreknown = foreknown
         self.strategies: tuple[Strategy, ...] = ()
         self.mutator: Mutator | None = None
         self.lie_count = 0
 
-    # What it knows.
+    # State.
 
     @property
     def core(self) -> Node | None:
-        """Its real core, while it runs and does not hang."""
+        """The liar's real core; `None` while it is stopped or hung."""
         node = self.world.nodes[self.name]
         return None if node.is_hung else node.core
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
-        """The contracts that it knows."""
+        """The contracts that the liar knows."""
         return self.world.contracts_of[self.name]
 
     def contract(self, address: ContractAddress) -> Contract | None:
-        """The contract of an address, if it knows it."""
+        """The contract at an address; `None` if there is none."""
         return self.world.by_address.get(address)
 
     def separator(self, address: ContractAddress) -> bytes:
@@ -106,14 +106,14 @@ class Liar:
         return self.world.ledger.height
 
     def next_id(self) -> RequestId:
-        """An id that its core has not used; only while it runs."""
+        """The next request id of its core, which must be running."""
         assert self.core is not None, "only who runs says anything"
         return self.core.ids.next()
 
-    # What it does.
+    # Actions.
 
     def send(self, peer: NodeName, contract: ContractAddress, body: Message, height: int | None = None) -> None:
-        """Say something that its core never said."""
+        """Send a message that its core did not send. Does nothing while the core is stopped or hung."""
         core = self.core
         if core is None or peer == self.name:
             return
@@ -123,7 +123,7 @@ class Liar:
         self.pass_on(peer, envelope)
 
     def pass_on(self, peer: NodeName, envelope: Envelope) -> None:
-        """Put a message on the wire, unless no codec would write it."""
+        """Put a message on the wire, unless the codec rejects it."""
         accepted = acceptable(envelope)
         if accepted is None:
             return
@@ -142,7 +142,7 @@ class Liar:
         attesters: tuple[Attesters, ...] = (),
         approvals: tuple[EndorserSignature, ...] = (),
     ) -> None:
-        """Ask endorsers for signatures over a round of its own making; it signs itself if it may."""
+        """Ask endorsers to sign a round that the liar made; endorsers that are liars sign at once."""
         leaves = tuple(transition.leaf for transition in transitions)
         digest = round_digest(self.separator(contract.address), leaves, valid_until_s)
         known = KnownRound(contract.address, digest, leaves, transitions, senders, valid_until_s)
@@ -165,10 +165,10 @@ class Liar:
                 )
                 self.send(peer, contract.address, request)
 
-    # What passes it.
+    # Messages and transactions of the core.
 
     def says(self, peer: NodeName, envelope: Envelope) -> None:
-        """Its core says something: what its strategies make of it leaves."""
+        """Send a message of its core as changed by the strategies, or not at all if one drops it."""
         said: Envelope | None = envelope
         for strategy in self.strategies:
             if said is not None:
@@ -184,23 +184,23 @@ class Liar:
             self.pass_on(peer, said)
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """Something is said to it; whether its core hears it."""
+        """Note a received message; returns whether its core receives it."""
         self.book.note(peer, self.name, envelope)
-        is_heard = all([strategy.hears(peer, envelope) for strategy in self.strategies])  # noqa: C419 (each is told)
+        is_heard = all([strategy.hears(peer, envelope) for strategy in self.strategies])  # noqa: C419 (no short circuit)
         self.lie_count += not is_heard
         return is_heard
 
     def submits(self, dispatch: RoundDispatch) -> bool:
-        """Its core sends a transaction; whether it leaves. Either way its signatures are in the notebook."""
+        """Whether a transaction of its core goes to the chain. Its signatures are noted in either case."""
         order = dispatch.round
         known = KnownRound(order.contract, order.digest, order.leaves, order.transitions, (), order.valid_until_s)
         self.book.note_round(known, dict(order.signatures))
-        is_submitted = all([strategy.submits(dispatch) for strategy in self.strategies])  # noqa: C419 (each is asked)
+        is_submitted = all([strategy.submits(dispatch) for strategy in self.strategies])  # noqa: C419 (no short circuit)
         self.lie_count += not is_submitted
         return is_submitted
 
     def acts(self) -> None:
-        """Its strategies do what they do by themselves."""
+        """Let each strategy act, unless the core is stopped or hung."""
         if self.core is not None:
             for strategy in self.strategies:
                 strategy.acts()

@@ -1,4 +1,4 @@
-"""Transitions, rounds and signatures that a liar makes by itself: all hold together; only others' signatures lack."""
+"""Transitions and signatures that a liar makes: consistent in themselves; only other nodes' signatures are missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def made_transition(
     valid_until_s: int,
     inputs: tuple[StateId, ...] = (),
 ) -> Transition:
-    """A transition that makes states of these contents; without contents and inputs the empty one."""
+    """A transition that creates states with these contents; without contents and inputs, the empty transition."""
     commitments = tuple(state_commitment(content) for content in contents)
     leaf: Leaf = leaf_of(core_of(separator, intent, inputs=inputs, outputs=commitments))
     outputs = tuple(
@@ -28,18 +28,18 @@ def made_transition(
 
 
 def renamed(separator: bytes, transition: Transition) -> Transition:
-    """A transition that was changed, with the leaf and the state ids that go with what it is now."""
+    """A changed transition with the leaf and the state ids recomputed."""
     leaf = leaf_of_transition(separator, transition)
     outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(transition.outputs))
     return replace(transition, leaf=leaf, outputs=outputs)
 
 
 def signed_by(party: Party, transition: Transition) -> Transition:
-    """A transition with the signature of a liar's own party."""
+    """A transition signed by a liar's own party."""
     return replace(transition, signature=sign_leaf(party, transition.leaf, transition.valid_until_s))
 
 
 def with_false_contents(transition: Transition, content: bytes) -> Transition:
-    """The same leaf, ids and commitments; what the states hold is another matter."""
+    """The same leaf, ids and commitments, with `content` in every output state."""
     outputs = tuple(replace(state, content=content) for state in transition.outputs)
     return replace(transition, outputs=outputs)

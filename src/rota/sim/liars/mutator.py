@@ -1,12 +1,12 @@
-"""Changes one field of a message to another value of its type, as the table of claims says (`node/claims.py`).
+"""Changes one field of a message to another value of its type, as the table of claims classifies it (`node/claims.py`).
 
-It walks whatever records, named tuples, lists and enumerations a message is made of, by their type hints. First a field
-of the table is drawn, those that were changed least before the others; then one of its places in the message; then a
-value. A *Verified* field becomes what was true elsewhere, an id or a name of another, or random bytes: something that
-only its check tells from the truth. A *Bounded* one becomes a boundary value, or a list that is much longer or empty. A
-*Harmless* one becomes anything. What the codec would not write or read is drawn again.
+It walks all records, named tuples, lists and enumerations in a message by their type hints. It draws a field of the
+table, preferring those changed least; then one of its places in the message; then a value. A *Verified* field gets a
+value that was true in an earlier message, an id or name of another node, or random bytes: only its check can detect
+them. A *Bounded* one gets a boundary value, or a list that is much longer or empty. A *Harmless* one gets any value. A
+message that the codec cannot write or read is discarded and drawn again.
 
-Which fields were changed, and in messages that honest nodes received, is counted: a campaign is to reach them all.
+It counts the fields changed in messages that honest nodes received; a campaign should cover all fields.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ TEXTS = ("", "x", "a text", "y" * 4_000)
 REPEATED = 40
 ATTEMPTS = 6
 DEPTH_MAX = 8
-# Of so many fields the one is changed that was changed least.
+# A change draws this many fields and takes the one changed least.
 DRAWN = 4
 TRUE_KEPT_MAX = 8
 REPLAYED = 0.4
 ON_ITS_WAY_MAX = 10_000
-# Messages that are seldom sent are changed more often: the first so many of each kind.
+# The first messages of each kind, up to this many, are changed more often, so that rare kinds are covered.
 RARE = 20
 RARELY_SENT = 0.5
-# What other versions have said is opaque; the version is the transport's.
+# Fields of unknown protocol versions are opaque; the version itself belongs to the transport.
 OPAQUE = frozenset({"unknown", "protocol_version"})
 
-# Values and types of all kinds: what they are is found out here.
+# Values and types of any kind, inspected at run time.
 Value: TypeAlias = Any
 Hint: TypeAlias = Any
 Path: TypeAlias = tuple[int | str, ...]
 
 
 class Pair(NamedTuple):
-    """A field of the table of claims: the record that has it, and its name."""
+    """A field in the table of claims: the name of its record, and its own name."""
 
     record: str
     field: str
 
 
 class Place(NamedTuple):
-    """A value inside a message: how to get to it, of which type it is, and which field of the table holds it."""
+    """A value inside a message: its path, its type, and the field of the table that holds it."""
 
     path: Path
     value: Value
@@ -64,7 +64,7 @@ class Place(NamedTuple):
 
 
 class Mutator:
-    """Changes messages by chance, the same for the same seed."""
+    """Changes messages at random, and identically for the same seed."""
 
     def __init__(self, random: Random, rate: float, names: tuple[NodeName, ...], notebook: Notebook) -> None:
         self.random = random
@@ -77,13 +77,13 @@ class Mutator:
         self._true: dict[tuple[Pair, Hint], deque[Value]] = {}
         self._claim: Claim | None = None
         self._invented: set[Pair] = set()
-        # What may be changed, and what the latest change was of: one field, and those of records that were made up.
+        # The fields that may be changed, and those of the latest change: one field, and all fields of invented records.
         self.pairs = CHANGEABLE
         self.latest: frozenset[Pair] = frozenset()
         self._on_its_way: dict[tuple[NodeName, RequestId], frozenset[Pair]] = {}
 
     def mutate(self, peer: NodeName, envelope: Envelope) -> Envelope:
-        """The message with one field changed, by chance; else the message itself."""
+        """The message with one field changed, with probability `rate`; else the message itself."""
         kind = type(envelope.body)
         is_rare = self.rate > 0 and self.kinds[kind] < RARE
         if self.random.random() >= (max(self.rate, RARELY_SENT) if is_rare else self.rate):
@@ -98,11 +98,11 @@ class Mutator:
         return made
 
     def arrived(self, peer: NodeName, envelope: Envelope) -> None:
-        """An honest node has received a message of this liar."""
+        """Called when an honest node has received a message of this liar."""
         self.reached |= self._on_its_way.pop((peer, envelope.message_id), frozenset())
 
     def changed(self, envelope: Envelope) -> Envelope:
-        """The message with one field changed; the message itself if no change was found that a codec reads."""
+        """The message with one field changed; the message itself if the codec rejects every change tried."""
         by_pair: dict[Pair, list[Place]] = {}
         for place in (*_places((), envelope, Envelope), *_places(("body",), envelope.body, type(envelope.body))):
             if place.pair in self.pairs:
@@ -110,7 +110,7 @@ class Mutator:
         for _ in range(ATTEMPTS if by_pair else 0):
             pair = min(self.random.sample(tuple(by_pair), min(len(by_pair), DRAWN)), key=lambda each: self.counts[each])
             place = self.random.choice(by_pair[pair])
-            # One that no codec would write is not to be drawn for ever.
+            # Counted before the codec accepts it, so that a field that cannot be written is not drawn again and again.
             self.counts[pair] += 1
             made = self._with_another(envelope, place, pair)
             if made is not None:
@@ -143,7 +143,7 @@ class Mutator:
         return self._of(self.random.choice(kinds) if kinds else hint, value)
 
     def _of(self, hint: Hint, value: Value) -> Value:
-        """A value of a type, other than this one if that is easy."""
+        """A value of a type, different from this one if that is easy."""
         made = _NEW_TYPES.get(hint)
         if made is not None:
             return made(self)
@@ -186,7 +186,7 @@ class Mutator:
         return () if choice == 4 else value * REPEATED
 
     def _record(self, hint: Hint, depth: int) -> Value:
-        """A record of this type with whatever in its fields."""
+        """A record of this type with arbitrary values in its fields."""
         assert depth < DEPTH_MAX, "records do not hold themselves"
         hints = _hints(hint)
         self._invented.update(Pair(hint.__name__, name) for name in hints)
@@ -195,30 +195,30 @@ class Mutator:
     # Names and ids.
 
     def node(self) -> NodeName:
-        """Somebody, or nobody."""
+        """A node of the world, or one that does not exist."""
         return self.random.choice((*self.names, NodeName("nowhere")))
 
     def party(self) -> Party:
-        """A party of somebody."""
+        """A party at a node of the world, or at one that does not exist."""
         return Party(f"user@{self.node()}")
 
     def contract(self) -> ContractAddress:
-        """Another contract, or an address without one."""
+        """A known contract, or a random address without one."""
         addresses = tuple(self.book.contracts)
         return self.random.choice((*addresses, ContractAddress("0x" + self.random.randbytes(20).hex())))
 
     def intent(self) -> IntentId:
-        """An intent of somebody, or one that nobody has."""
+        """A known intent, or a random id."""
         known = tuple(self.book.intents)[-20:]
         return self.random.choice((*known, IntentId(self.random.randbytes(16))))
 
     def leaf(self) -> Leaf:
-        """A leaf that somebody made, or nobody."""
+        """The leaf of a known transition, or a random one."""
         known = tuple(self.book.transitions)[-20:]
         return self.random.choice((*known, Leaf(self.random.randbytes(32))))
 
     def digest(self) -> Digest:
-        """A round that is known, or none."""
+        """The digest of a known round, or a random one."""
         known = tuple(self.book.rounds)[-20:]
         return self.random.choice((*known, Digest(self.random.randbytes(32))))
 
@@ -233,14 +233,14 @@ _NEW_TYPES: dict[Hint, Callable[[Mutator], Value]] = {
 }
 
 
-# Every field that a peer sends, and what the table says of it.
+# Every field that a peer sends, with its claim.
 CLAIM_OF: dict[Pair, Claim] = {
     Pair(record.__name__, name): claim for record, claims in CLAIMS.items() for name, claim in claims.items()
 }
-# The codec takes an intent's contract from the envelope, and the body is changed field by field.
+# The codec takes the contract of an intent from the envelope; the body is changed field by field.
 _ELSEWHERE = (Pair("Envelope", "body"), Pair("Intent", "contract"))
 LEFT_ALONE = frozenset(pair for pair in CLAIM_OF if pair.field in OPAQUE or pair in _ELSEWHERE)
-# Contracts are there when a seed begins, and messages of groups and holdings pass the core by: no seed sends these.
+# Contracts exist when a seed begins, and group messages and holdings bypass the core, so no seed sends these.
 NOT_PLAYED = frozenset(
     pair
     for pair in CLAIM_OF
@@ -255,7 +255,7 @@ _HINTS: dict[type, dict[str, Hint]] = {}
 
 
 def _places(path: Path, value: Value, hint: Hint, pair: Pair | None = None) -> Iterator[Place]:
-    """Every value inside a value; the items of a list are of the field that holds it."""
+    """Every value inside a value; items of a list belong to the field that holds the list."""
     yield Place(path, value, hint, pair)
     if value is None or len(path) > DEPTH_MAX:
         return
@@ -285,7 +285,7 @@ def _origin(hint: Hint) -> Hint:
 
 
 def is_record(kind: type) -> bool:
-    """A dataclass or a named tuple."""
+    """Whether a type is a dataclass or a named tuple."""
     return is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
 
 
@@ -301,7 +301,7 @@ def _alternatives(hint: Hint) -> tuple[Value, ...]:
 
 
 def _hints(kind: type) -> dict[str, Hint]:
-    """The fields of a record with their types, worked out once."""
+    """The fields of a record with their types; cached."""
     known = _HINTS.get(kind)
     if known is not None:
         return known
@@ -312,7 +312,7 @@ def _hints(kind: type) -> dict[str, Hint]:
 
 
 def _with(value: Value, path: Path, changed: Value) -> Value:
-    """A value with another one at that place in it."""
+    """A copy of a value with the value at `path` replaced."""
     if not path:
         return changed
     step, *rest = path

@@ -1,4 +1,4 @@
-"""What liars know together: every message and signature that one of them ever received or sent."""
+"""The shared knowledge of liars, from messages and signatures that any of them sent or received."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IDS_KEPT_MAX = 200
 
 
 class KnownRound(NamedTuple):
-    """A round whose leaves and transitions liars know; `senders` are empty when they do not know them."""
+    """A round whose leaves and transitions liars know; `senders` is empty when they are unknown."""
 
     contract: ContractAddress
     digest: Digest
@@ -62,7 +62,7 @@ class Delegated(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message that a liar sent or heard."""
+    """A message that a liar sent or received."""
 
     source: NodeName
     target: NodeName
@@ -70,7 +70,7 @@ class Message(NamedTuple):
 
 
 class Notebook:
-    """Shared by all liars of a world."""
+    """Shared by all liars of a world. Keeps the last `MESSAGES_KEPT_MAX` messages and `IDS_KEPT_MAX` ids."""
 
     def __init__(self, contracts: Mapping[ContractAddress, Contract], liars: frozenset[NodeName]) -> None:
         self.contracts = contracts
@@ -86,7 +86,7 @@ class Notebook:
         self._parties: dict[IntentId, Party] = {}
 
     def note(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
-        """A liar sent or heard this."""
+        """Note a message that a liar sent or received."""
         self.messages.append(Message(source, target, envelope))
         contract, body = envelope.contract, envelope.body
         match body:
@@ -116,12 +116,12 @@ class Notebook:
                 pass
 
     def note_round(self, known: KnownRound, signatures: Mapping[NodeName, bytes]) -> None:
-        """A round with signatures, as a liar's own disk or the pool shows it."""
+        """Note a round with signatures, from a liar's own disk or from the pool."""
         self.rounds.setdefault(known.digest, known)
         self.signatures.setdefault(known.digest, {}).update(signatures)
 
     def complete(self) -> Iterator[tuple[KnownRound, dict[NodeName, bytes]]]:
-        """The rounds for which liars hold enough signatures."""
+        """The rounds for which liars hold enough signatures, with these signatures."""
         for digest, known in tuple(self.rounds.items()):
             signatures = self.signatures.get(digest, {})
             contract = self.contracts.get(known.contract)

@@ -1,4 +1,4 @@
-"""What the ledger's contract checks of a round, where what is sent may be false."""
+"""The checks of a round by the ledger's contract, for worlds in which submitted values may be false."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rota.sim.services import verify
 
 
 class RoundRules:
-    """The signatures, the digest and the leaves of a round."""
+    """Checks the signatures, the digest and the leaves of a round."""
 
     def __init__(self, contracts: Mapping[ContractAddress, Contract]) -> None:
         self.contracts = contracts
 
     def flaw_of(self, order: DispatchRound) -> str:
-        """Why the contract does not take a round, or nothing."""
+        """Why the contract rejects a round; an empty text if it accepts it."""
         contract = self.contracts[order.contract]
         separator = domain_separator(contract.chain_id, order.contract)
         if round_digest(separator, order.leaves, order.valid_until_s) != order.digest:
@@ -36,7 +36,7 @@ class RoundRules:
 
 
 def bound_part(transition: Transition) -> Transition:
-    """A transition with those contents only that their commitments bind, and states called after leaf and place."""
+    """A transition without contents that do not match their commitments; state ids are the leaf and the position."""
     outputs = tuple(_bound(transition, number) for number in range(len(transition.outputs)))
     return replace(transition, outputs=outputs)
 

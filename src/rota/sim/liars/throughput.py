@@ -1,8 +1,8 @@
-"""How much honest members get done beside a liar, compared with the same members when it does not lie.
+"""Throughput of honest members beside a liar, compared with the same members when it does not lie.
 
-Every member keeps a few intents under way that share no state. What is counted is what honest members' users have
-confirmed from the first leave bound on, over ten such bounds; with f of n members lying it is to be (n - f) / n of what
-it is without lies, less a fifth.
+Every member keeps `UNDER_WAY` intents open, which share no state. Counted are confirmed intents of honest members'
+users during ten leave bounds, from the end of the first one. With f of n members lying, the count must be at least
+(n - f) / n of that without lies, less a fifth.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rota.sim.world import World
 
 NODES = tuple(NodeName(name) for name in "ABC")
 ADDRESS = ContractAddress("0x" + "17" * 20)
-# A dishonest coordinator that does nothing is left after this long, at the latest.
+# A dishonest coordinator that does nothing is replaced after this long, at the latest.
 LEAVE_BOUND_MS = ENDING_FACTOR * Config().progress_timeout_ms
 BOUNDS = 10
 ALLOWANCE = 0.2
@@ -33,7 +33,7 @@ LATENCY_MS = 5
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Intents of honest members that were confirmed beside liars and without, and the longest time without any."""
+    """Confirmed intents of honest members beside liars and without, and the longest time without a confirmation."""
 
     strategy: str
     rotation: Rotation
@@ -44,7 +44,7 @@ class Throughput:
 
     @property
     def ratio(self) -> float:
-        """What lies leave of it."""
+        """Confirmed intents beside liars, as a share of those without."""
         return self.confirmed / max(1, self.confirmed_without)
 
     @property
@@ -54,13 +54,13 @@ class Throughput:
 
     @property
     def is_enough(self) -> bool:
-        """It is as much as is promised."""
+        """Whether the ratio reaches the least that is promised."""
         return self.ratio >= self.least
 
 
 @dataclass(slots=True)
 class Users:
-    """The users of all members: each sends the next intent when one has ended."""
+    """The users of all members: each submits another intent when one has ended."""
 
     world: World
     watched: tuple[NodeName, ...]
@@ -73,7 +73,7 @@ class Users:
     longest_gap_ms: int = 0
 
     def look(self) -> None:
-        """Count what has ended, and send as many again."""
+        """Count ended intents, and submit as many again."""
         for node in self.world.nodes:
             under_way = self.open.setdefault(node, {})
             for intent in [each for each in under_way if each in self.world.receipts]:
@@ -108,7 +108,7 @@ def measure(
     bounds: int = BOUNDS,
     under_way: int = UNDER_WAY,
 ) -> Throughput:
-    """The first member lies, with this strategy; and the same members when it does not."""
+    """Run a world in which the first member follows this strategy, and one in which all members are honest."""
     beside = _run(nodes, rotation, leave_bound_ms, (LiarPlan(nodes[0], (strategy,)),), seed, bounds, under_way)
     without = _without_lies(nodes, rotation, leave_bound_ms, seed, bounds, under_way)
     share = (len(nodes) - 1) / len(nodes)
@@ -139,7 +139,7 @@ def _run(
     for node in nodes:
         world.start(node)
     users = Users(world, nodes[1:], leave_bound_ms, under_way)
-    # A block a second, whatever is sent: users that wait for blocks of their own get faster and slower by chance.
+    # One block a second: if blocks depended on transactions, chance would change the pace of the users.
     world.chain.is_mining = False
     world.at(1, users.look)
     world.at(BLOCK_MS, partial(_mine, world))

@@ -1,4 +1,4 @@
-"""What users of the shipped domains do in the swarm of `rota simulate`, and what must hold of it (W1)."""
+"""Users of the shipped domains in the swarm of `rota simulate`, and their final conditions (W1)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rota.testing.workloads.zeto import CoinUsers
 
 __all__ = ["PenteKit", "swarm_of"]
 
-# How many of its members have to endorse what a group does; 0 is all of them.
+# How many of its members must endorse a group's transactions; 0 means all.
 GROUP_THRESHOLDS = (0, 2)
 STATEMENTS_LOOKED_AT_ONE_IN = 4
 
 
 def swarm_of(seed: int, settings: Settings, kit: PenteKit, recorder: Recorder | None = None) -> Swarm:
-    """The swarm that plays a seed, whatever its domain is."""
+    """The swarm that plays a seed, with the domain that the seed draws or the settings name."""
     domain = draw_domain(seed, settings)
     settings = replace(settings, domain=domain)
     if domain not in SHIPPED:

@@ -1,4 +1,4 @@
-"""Shipped domains that are broken on purpose, so that what their workloads say must hold is known to be seen (W1)."""
+"""Shipped domains that are broken deliberately, to show that the conditions of their workloads detect defects (W1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rota.testing.workloads.zeto import CoinUsers
 
 
 def workload_canaries(kit: PenteKit) -> tuple[Canary, ...]:
-    """One for each domain."""
+    """One canary for each domain."""
     make = partial(swarm_of, kit=kit)
     return (
         Canary(
@@ -69,7 +69,7 @@ def _generous_with_zeto_coins(domain: Zeto, work: Assembly) -> Outcome:  # type:
 
 
 def _with_more(outcome: Outcome) -> Outcome:
-    """One more in the first coin that is made of others."""
+    """Add one to the amount of the first coin that is made from others."""
     if not isinstance(outcome, Assembled) or not outcome.spends or not outcome.makes:
         return outcome
     first, *others = outcome.makes
@@ -80,7 +80,7 @@ def _with_more(outcome: Outcome) -> Outcome:
 
 
 def _next_state_without_a_slot(address: Address, execution: Execution, latest: Latest) -> AccountState:
-    """A deployment writes all of them."""
+    """Omit one written slot, except in a deployment, which writes all of them."""
     state, slots = _next_state(address, execution, latest), dict(execution.changes[address].slots)
     if state.number and len(slots) > 1:
         slots.popitem()

@@ -1,4 +1,4 @@
-"""Users of notary tokens: everything that a token can do, and money that is neither made nor lost."""
+"""Users of notary tokens: all operations of a token, and amounts that are neither created nor lost."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TOKEN = {"notary": NOTARY, "name": "Gold", "options": {"publicLocks": False}}
 
 @dataclass(slots=True)
 class TokenUsers:
-    """What its users do, and what it comes to."""
+    """The users' calls, and the amounts that they change."""
 
     minted: dict[IntentId, int] = field(default_factory=dict)
     burned: dict[IntentId, int] = field(default_factory=dict)
     unknown: list[IntentId] = field(default_factory=list)
 
     def calls(self, scene: Scene) -> Generator[UserCall, IntentId | None, None]:
-        """Everything that a token can do, at random; locks that were asked for are used later, or by the wrong one."""
+        """All operations of a token, at random; locks are used later, also by parties that may not use them."""
         random = scene.random
         self.minted, self.burned, self.unknown = {}, {}, []
         locks = [b"\x07" * 32]
@@ -63,7 +63,7 @@ class TokenUsers:
                 case 12:
                     yield UserCall(user, "transfer", [other, amount], SubmitMode.EXTERNAL)
                 case 13:
-                    # A lock that was just asked for is delegated, and ended by who has it then.
+                    # Delegate the latest lock, and end it as its current delegate.
                     yield UserCall(user, "delegateLock", ["0x" + locks[-1].hex(), DELEGATE])
                     ending = random.choice(("spendLock", "cancelLock"))
                     yield UserCall(user, ending, ["0x" + locks[-1].hex()], SubmitMode.EXTERNAL)
@@ -78,7 +78,7 @@ class TokenUsers:
                         yield UserCall(user, "cancelLock", [lock_id])
 
     def must_hold(self, ended: Ended) -> Iterator[str]:
-        """What was minted and not burned is there, and an unknown receiver gets nothing."""
+        """The unspent total is what was minted and not burned, and no unknown receiver was paid."""
         expected = sum(self.minted.get(intent, 0) - self.burned.get(intent, 0) for intent in ended.committed)
         held = sum(state.record.amount for state in ended.unspent if isinstance(state.record, Coin | Lock))
         if held != expected:
@@ -98,5 +98,5 @@ class TokenUsers:
         locks.append(lock_id_of(scene.hosted.separator, intent))
 
     def workload(self) -> Workload:
-        """For the simulator."""
+        """The workload for the simulator."""
         return Workload(NOTARY, TOKEN, self.calls, self.must_hold, node_count=4)

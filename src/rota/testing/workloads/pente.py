@@ -1,6 +1,6 @@
-"""Members of a privacy group with tokens: from their own disks all come to the same balances.
+"""Members of a privacy group with tokens: each computes the same balances from its own disk.
 
-The machine that runs private contracts, and the token's code, are handed in: both belong to adapters.
+The machine that runs private contracts, and the token's code, are arguments: both belong to adapters.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Compiled(Protocol):
 
     @property
     def bytecode(self) -> bytes:
-        """What deploys it."""
+        """The code that deploys it."""
         ...
 
 
 class PenteKit(NamedTuple):
-    """What members need beside the domain: a machine, and a token with `mint`, `transfer` and `balanceOf`."""
+    """The members' needs besides the domain: a machine, and a token with `mint`, `transfer` and `balanceOf`."""
 
     make_evm: MakeEvm
     token: Compiled
@@ -46,7 +46,7 @@ class PenteKit(NamedTuple):
 
 @dataclass(slots=True)
 class GroupMembers:
-    """Members of A, B and C with tokens; D has nothing to do with them."""
+    """Members at A, B and C with tokens; D is not a member."""
 
     kit: PenteKit
     threshold: int = 0
@@ -64,7 +64,7 @@ class GroupMembers:
         return (*(self.verifiers[member] for member in MEMBERS), OUTSIDE)
 
     def calls(self, scene: Scene) -> Generator[UserCall, IntentId | None, None]:
-        """Tokens are deployed, minted and transferred by everybody; some do what cannot be done."""
+        """Deploy, mint and transfer tokens at random; some calls are invalid."""
         random, holders = scene.random, self.holders
         self.minted, self.tokens = {}, []
         issuer = MEMBERS[0]
@@ -94,7 +94,7 @@ class GroupMembers:
                     )
 
     def must_hold(self, ended: Ended) -> Iterator[str]:
-        """Every member, from its disk alone, comes to the same balances, and they are what was minted."""
+        """Every member computes the same balances from its disk alone, and their total is the amount minted."""
         expected = sum(self.minted.get(intent, 0) for intent in ended.committed)
         for member in MEMBERS:
             found = sum(self.balances(ended, member, each) for each in self.tokens)
@@ -102,12 +102,12 @@ class GroupMembers:
                 yield f"{expected} was minted, and {member} finds {found}"
 
     def balances(self, ended: Ended, member: Party, to: str) -> int:
-        """What all holders have, as a member's node knows it that has nothing but its disk."""
+        """The total of all holders, computed by a member's node that has nothing but its disk."""
         node = node_of(member)
         holdings, contract = ended.holdings[node], ended.hosted.contract.address
         hosted = ended.hosted.at_another_node()
         background = Background(holdings.written().get, self.verifiers)
-        # One half is told all that the disk has, the other finds it when it is needed.
+        # For the first token the domain learns all states on the disk, for the other one it finds them on demand.
         if to == self.tokens[0]:
             written = holdings.written().items()
             learn(hosted, [state for reference, state in written if holdings.is_on_chain(contract, reference)], node)
@@ -117,7 +117,7 @@ class GroupMembers:
         return sum(int(answer["balance"]) for answer in answers if isinstance(answer, dict))
 
     def workload(self) -> Workload:
-        """For the simulator."""
+        """The workload for the simulator."""
         configuration = {"evmVersion": "cancun", "endorsementThreshold": str(self.threshold)}
         arguments = {"members": list(MEMBERS), "configuration": configuration}
         return Workload(MEMBERS[0], arguments, self.calls, self.must_hold, node_count=4)
@@ -132,7 +132,7 @@ def entry_of(compiled: Compiled, name: str) -> Mapping[str, Any]:
 
 
 def errors_of(compiled: Compiled) -> str:
-    """A contract's ABI, by which its reverts are told."""
+    """A contract's ABI as JSON, for decoding its reverts."""
     return json.dumps(list(compiled.abi))
 
 

@@ -1,4 +1,4 @@
-"""Users of zero-knowledge tokens: no coin is made or lost, and what is to be proved is true. No proof is made."""
+"""Users of zero-knowledge tokens: no coin is created or lost, and statements to prove are true. No proof is made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELEGATE = "0x" + "de" * 20
 
 @dataclass(slots=True)
 class CoinUsers:
-    """What its users do, and what it comes to. Of so many statements one is looked at, which costs most of a run."""
+    """The users' calls, and the amounts minted. Checks one of `looked_at_one_in` statements, the main cost of a run."""
 
     looked_at_one_in: int = 1
     minted: dict[IntentId, int] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class CoinUsers:
     proved: int = 0
 
     def calls(self, scene: Scene) -> Generator[UserCall, IntentId | None, None]:
-        """Coins are made, paid, joined and locked; some pay nobody, or have them committed by others, or never."""
+        """Mint, pay, join and lock coins; some transfers have an unknown payee, some are external."""
         random = scene.random
         self.minted, self.unknown = {}, []
         while True:
@@ -53,7 +53,7 @@ class CoinUsers:
                     self.unknown += [intent] if intent is not None else []
 
     def prove(self, statement: object) -> None:
-        """A prover could prove it: no rule of the circuit is broken."""
+        """Check that a prover could prove a statement: it breaks no rule of the circuit."""
         assert isinstance(statement, Statement), "what zeto states"
         self.proved += 1
         if self.proved % self.looked_at_one_in == 0:
@@ -61,7 +61,7 @@ class CoinUsers:
             assert not broken, f"no proof can be made, because of {broken}: {statement}"
 
     def must_hold(self, ended: Ended) -> Iterator[str]:
-        """What was minted is there, nobody unknown was paid, and every coin is with its owner."""
+        """The unspent total is what was minted, no unknown payee was paid, and every coin is at its owner's node."""
         expected = sum(self.minted.get(intent, 0) for intent in ended.committed)
         coins = [state for state in ended.unspent if isinstance(state.record, ZetoCoin)]
         held = sum(coin.record.amount for coin in coins if isinstance(coin.record, ZetoCoin))
@@ -74,5 +74,5 @@ class CoinUsers:
                     yield f"{node} owns {coin.record} and does not hold it"
 
     def workload(self) -> Workload:
-        """For the simulator."""
+        """The workload for the simulator."""
         return Workload(ISSUER, {"tokenName": ANON}, self.calls, self.must_hold, node_count=3)

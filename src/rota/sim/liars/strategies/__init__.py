@@ -12,6 +12,6 @@ DRAWN: dict[str, type[Strategy]] = {
     strategy.name: strategy for strategy in (*COORDINATORS, *SENDERS, *ENDORSERS, *MEMBERS)
 }
 STRATEGIES: dict[str, type[Strategy]] = DRAWN | {strategy.name: strategy for strategy in ASKED_FOR}
-# The mutator is drawn like a strategy, and changes what all others leave.
+# Drawn like a strategy; the mutator changes messages after all strategies.
 MUTATES = "mutates"
 NAMES: tuple[str, ...] = (*STRATEGIES, MUTATES)

@@ -1,4 +1,4 @@
-"""Lies of a node that coordinates, or says that it does."""
+"""Lies of a node that coordinates, or claims that it does."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class NeverAssembles(Strategy):
     name = "never-assembles"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Requests to assemble do not leave."""
+        """Drop requests to assemble."""
         return None if isinstance(envelope.body, AssembleRequest) else envelope
 
 
@@ -76,7 +76,7 @@ class NeverAsksPermission(Strategy):
     name = "never-asks-permission"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Requests for permission do not leave."""
+        """Drop requests for permission."""
         return None if isinstance(envelope.body, DispatchConfirmationRequest) else envelope
 
 
@@ -86,7 +86,7 @@ class NeverSubmits(Strategy):
     name = "never-submits"
 
     def submits(self, dispatch: RoundDispatch) -> bool:
-        """Nothing goes to the chain."""
+        """Drop every transaction."""
         return False
 
 
@@ -96,11 +96,11 @@ class SubmitsLate(Strategy):
     name = "submits-late"
 
     def submits(self, dispatch: RoundDispatch) -> bool:
-        """It is committed from the notebook, later."""
+        """Drop the transaction; the round is committed later, from the notebook."""
         return False
 
     def acts(self) -> None:
-        """Rounds that are about to expire go to the chain."""
+        """Commit rounds that expire in 2, 10 or 30 s, or have expired."""
         for known, signatures in self.liar.book.complete():
             if known.valid_until_s - self.liar.time_s < self.random.choice((2, 10, 30)):
                 self.liar.account.commit(known, signatures)
@@ -116,11 +116,11 @@ class CommitsUnpermitted(Strategy):
         self.due_ms: dict[Digest, int] = {}
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Requests for permission do not leave."""
+        """Drop requests for permission."""
         return None if isinstance(envelope.body, DispatchConfirmationRequest) and self.strikes() else envelope
 
     def acts(self) -> None:
-        """What has its signatures is committed when its time has come, and not before."""
+        """Commit each round with enough signatures after a delay of 0.5 to 60 s."""
         now_ms = self.liar.world.now_ms
         for known, signatures in self.liar.book.complete():
             due_ms = self.due_ms.setdefault(known.digest, now_ms + self.random.choice((500, 5_000, 20_000, 60_000)))
@@ -134,7 +134,7 @@ class AsksTwice(Strategy):
     name = "asks-twice"
 
     def acts(self) -> None:
-        """Any intent that was delegated to a liar, and any transition that one knows."""
+        """Ask again for the assembly of intents delegated to liars, and for signatures of known transitions."""
         liar = self.liar
         delegated = list(liar.book.delegated.values())[-8:]
         for each in delegated:
@@ -149,12 +149,12 @@ class AsksTwice(Strategy):
 
 
 class SaysReverted(Strategy):
-    """Reports to senders that it has given up on their intents."""
+    """Reports to senders that it gave their intents up."""
 
     name = "says-reverted"
 
     def acts(self) -> None:
-        """Any intent that was delegated to a liar is said to be reverted, with refusals that it signed for all."""
+        """Report intents delegated to liars as reverted, in half of the cases with forged refusals of all endorsers."""
         known = list(self.liar.book.delegated.values())[-20:]
         made = {each.transition.intent: each.transition for each in self.liar.book.transitions.values()}
         for delegated in known:
@@ -168,20 +168,20 @@ class SaysReverted(Strategy):
 class ForgesRefusals(Strategy):
     """Has intents assembled on their senders' own states, and gives them up with refusals that are forged or too few.
 
-    Refusals of what was assembled on another snapshot end nothing, whoever signed them.
+    A refusal of a transition that was assembled on another snapshot ends no intent, even if its signature is valid.
     """
 
     name = "forges-refusals"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Snapshots are empty."""
+        """Send empty snapshots."""
         body = envelope.body
         if not isinstance(body, AssembleRequest):
             return envelope
         return with_body(envelope, replace(body, snapshot=Snapshot()))
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """What was assembled is given up at once; its core does not hear of it."""
+        """Give an assembled intent up at once; the core does not receive the result."""
         body = envelope.body
         if not isinstance(body, AssembleResponse) or not self.strikes():
             return True
@@ -200,7 +200,7 @@ class ForgesRefusals(Strategy):
 
 
 def signed_refusals(liar: Liar, delegated: Delegated, transition: Transition) -> tuple[EndorserSignature, ...]:
-    """Refusals of all endorsers: the liars' own are true, the others are not."""
+    """Refusals of all endorsers; those of liars have valid signatures, the others do not."""
     digest = refusal_digest(liar.separator(delegated.contract), delegated.intent.sender, transition)
     return tuple(
         EndorserSignature(name, sign(name if name in liar.book.liars else liar.name, digest))
@@ -214,7 +214,7 @@ class RejectsIntents(Strategy):
     name = "rejects-intents"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Each answer is replaced."""
+        """Replace the answer to each intent."""
         body = envelope.body
         if not isinstance(body, DelegationAccepted) or not self.strikes():
             return envelope
@@ -231,7 +231,7 @@ class LocksCoins(Strategy):
     name = "locks-coins"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """The locks of the snapshot are all unspent states."""
+        """Lock all unspent states in the snapshot, 200 at most."""
         body = envelope.body
         if not isinstance(body, AssembleRequest) or not self.strikes():
             return envelope
@@ -246,7 +246,7 @@ class InventsStates(Strategy):
     name = "invents-states"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Each purse of the domain gets a made-up state."""
+        """Replace the states of the snapshot with an invented one for each purse of the domain."""
         body = envelope.body
         if not isinstance(body, AssembleRequest) or not self.strikes():
             return envelope
@@ -263,8 +263,9 @@ class InventsStates(Strategy):
 class PlantsStates(Strategy):
     """Shows senders and parties transitions with the right leaf and signature and with other contents.
 
-    A sender that has started again has lost what it assembled. So permission is mostly not asked for; when a sender
-    comes back and delegates again, it is asked to permit what it signed before, and that is committed.
+    A sender that restarted has lost the transitions that it assembled. So the liar mostly does not ask for permission;
+    when a sender restarts and delegates again, the liar asks it to permit the transition that it signed before, and
+    commits it.
     """
 
     name = "plants-states"
@@ -275,7 +276,7 @@ class PlantsStates(Strategy):
         self.lost: dict[IntentId, int] = {}
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """Who delegates again what it signed in an earlier life has lost it."""
+        """Note assembled transitions, and those whose sender delegates them again as a later incarnation."""
         body = envelope.body
         if isinstance(body, AssembleResponse):
             self.made.update({result.intent: result for result in body.results if result.transition is not None})
@@ -287,7 +288,7 @@ class PlantsStates(Strategy):
         return True
 
     def acts(self) -> None:
-        """What was lost is shown, with other contents, and committed."""
+        """Show the senders the lost transitions with other contents, and commit these rounds."""
         liar = self.liar
         for intent in [each for each, count in self.lost.items() if count < PLANTED_TIMES]:
             made, delegated = self.made[intent], liar.book.delegated.get(intent)
@@ -307,7 +308,7 @@ class PlantsStates(Strategy):
                 liar.account.commit(known, signatures)
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Nothing lost is assembled anew at first; prepared transitions and distributions carry false contents."""
+        """Drop requests to assemble lost intents at first; put false contents into prepared and distributed states."""
         body = envelope.body
         if isinstance(body, AssembleRequest) and any(
             self.lost.get(intent, PLANTED_TIMES) < PLANTED_TIMES for intent in body.intents
@@ -325,12 +326,12 @@ class PlantsStates(Strategy):
 
 
 class DistributesFalsely(Strategy):
-    """Sends false contents for states of others, ahead of the true ones."""
+    """Sends false contents for states of other nodes, ahead of the true ones."""
 
     name = "distributes-falsely"
 
     def acts(self) -> None:
-        """The latest transitions that liars know, to every honest node."""
+        """Send the last three transitions that liars know, with false contents, to every honest node."""
         for known in tuple(self.liar.book.transitions.values())[-3:]:
             if not self.strikes():
                 continue
@@ -350,7 +351,7 @@ class ClaimsHeights(Strategy):
     name = "claims-heights"
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """A delegation is answered at once, and its core does not hear of it."""
+        """Reject a delegation because of a false height; the core does not receive it."""
         body = envelope.body
         if not isinstance(body, DelegationCommand) or not self.strikes():
             return True
@@ -366,7 +367,7 @@ class Misdirects(Strategy):
     name = "misdirects"
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """A delegation is answered with somebody's name."""
+        """Reject a delegation with a random node as the active one; the core does not receive it."""
         body = envelope.body
         if not isinstance(body, DelegationCommand) or not self.strikes():
             return True
@@ -384,7 +385,7 @@ class ListsAnything(Strategy):
     name = "lists-anything"
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """Delegations are accepted, and its core does not hear of them."""
+        """Accept each delegation; the core does not receive it."""
         body = envelope.body
         if not isinstance(body, DelegationCommand):
             return True
@@ -393,7 +394,7 @@ class ListsAnything(Strategy):
         return False
 
     def acts(self) -> None:
-        """One heartbeat for each sender of each contract."""
+        """Send one heartbeat to each honest node for each contract that the liar may coordinate."""
         core = self.liar.core
         assert core is not None, "only who runs acts"
         for contract in self.liar.contracts:
@@ -416,7 +417,7 @@ class ClaimsDispatch(Strategy):
     name = "claims-dispatch"
 
     def acts(self) -> None:
-        """One list for each sender, with leaves as far as it knows them."""
+        """Report each intent as dispatched to its sender, with its leaf if that is known, else a random one."""
         core = self.liar.core
         assert core is not None, "only who runs acts"
         leaves = {each.transition.intent: each.transition.leaf for each in self.liar.book.transitions.values()}
@@ -435,7 +436,7 @@ class HandsOverFalsely(Strategy):
     name = "hands-over-falsely"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """What is handed over is made up."""
+        """Replace the points and rounds that it hands over with invented ones."""
         body = envelope.body
         if not isinstance(body, Handover) or not self.strikes():
             return envelope
@@ -457,12 +458,12 @@ class HandsOverFalsely(Strategy):
 
 
 class ShowsFalseMakers(Strategy):
-    """Asks endorsers with makers that made other states, or none, or too many."""
+    """Asks endorsers with makers whose states have other contents, too many makers, or none."""
 
     name = "shows-false-makers"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """The makers are false, or gone."""
+        """Replace or drop the makers."""
         body = envelope.body
         if not isinstance(body, EndorsementRequest) or not self.strikes():
             return envelope
@@ -472,12 +473,12 @@ class ShowsFalseMakers(Strategy):
 
 
 class Equivocates(Strategy):
-    """Reports itself to some as active, to others as closing with an invented successor."""
+    """Reports itself to some peers as active, to others as closing with an invented successor."""
 
     name = "equivocates"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Every peer gets its own state and successor."""
+        """Replace state and successor, for each peer separately."""
         body = envelope.body
         if not isinstance(body, CoordinatorHeartbeat) or not self.strikes():
             return envelope
@@ -486,7 +487,7 @@ class Equivocates(Strategy):
         return with_body(envelope, replace(body, state=state, successor=successor, refused=successor))
 
     def acts(self) -> None:
-        """It also claims to be active when its core does not say so."""
+        """Claim to be active, whatever the core's state."""
         core = self.liar.core
         assert core is not None, "only who runs acts"
         for contract in self.liar.contracts:
@@ -497,17 +498,17 @@ class Equivocates(Strategy):
 
 
 class SkipsPlans(Strategy):
-    """Has planned transitions signed without those whom their plans add, and commits them."""
+    """Has planned transitions signed without the attesters that their plans add, and commits them."""
 
     name = "skips-plans"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Requests for an approval do not leave."""
+        """Drop requests for approval."""
         body = envelope.body
         return None if isinstance(body, EndorsementRequest) and body.asks_approval and self.strikes() else envelope
 
     def acts(self) -> None:
-        """It shows no plan, or fewer attesters, or approvals that it signed itself."""
+        """Ask for signatures with no plan, with fewer attesters, or with approvals that it signed itself."""
         liar = self.liar
         for known in list(liar.book.transitions.values())[-8:]:
             contract, plan = liar.contract(known.contract), liar.book.attesters.get(known.transition.leaf)
@@ -550,5 +551,5 @@ COORDINATORS: tuple[type[Strategy], ...] = (
     ShowsFalseMakers,
     Equivocates,
 )
-# Not drawn: it plays where transactions have plans.
+# Not drawn: it needs seeds whose transactions have plans.
 ASKED_FOR: tuple[type[Strategy], ...] = (SkipsPlans,)

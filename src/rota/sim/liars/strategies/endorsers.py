@@ -19,7 +19,7 @@ class RefusesAll(Strategy):
     name = "refuses-all"
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """The refusal leaves at once; its core does not hear of the request."""
+        """Send signed refusals at once; the core does not receive the request."""
         body = envelope.body
         if not isinstance(body, EndorsementRequest) or not self.strikes():
             return True
@@ -44,7 +44,7 @@ class RefusesWithKept(Strategy):
     name = "refuses-with-kept"
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """Each refusal says that the inputs are kept for ever for another intent."""
+        """Refuse each transition because its inputs and other unspent states are reserved, practically without end."""
         body = envelope.body
         if not isinstance(body, EndorsementRequest) or not self.strikes():
             return True
@@ -68,17 +68,17 @@ class StaysSilent(Strategy):
     name = "endorses-never"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Answers do not leave."""
+        """Drop answers to requests for endorsement."""
         return None if isinstance(envelope.body, EndorsementResponse | EndorsementError) else envelope
 
 
 class SignsFalsely(Strategy):
-    """Signs with bytes that are no signature, or another digest."""
+    """Signs with random bytes, which are no signature."""
 
     name = "signs-falsely"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """The signature is replaced."""
+        """Replace the signature."""
         body = envelope.body
         if not isinstance(body, EndorsementResponse) or not body.signature or not self.strikes():
             return envelope
@@ -86,12 +86,12 @@ class SignsFalsely(Strategy):
 
 
 class SignsAnything(Strategy):
-    """Signs every digest at once, for any node, whatever it stands for."""
+    """Signs every digest at once, for any node, without checking the round."""
 
     name = "signs-anything"
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """The signature leaves at once; its core does not hear of the request."""
+        """Send the signature at once; the core does not receive the request."""
         body = envelope.body
         if not isinstance(body, EndorsementRequest) or not self.strikes():
             return True
@@ -106,7 +106,7 @@ class NamesOthers(Strategy):
     name = "names-others"
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """The error leaves at once."""
+        """Send the error at once; the core does not receive the request."""
         body = envelope.body
         if not isinstance(body, EndorsementRequest) or not self.strikes():
             return True

@@ -1,4 +1,4 @@
-"""Lies that any member or stranger can tell, and what liars do on the chain."""
+"""Lies that any member or stranger can tell, and transactions that liars send to the chain."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ClaimsRanges(Strategy):
     name = "claims-ranges"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """The height is replaced."""
+        """Replace the height."""
         if not self.strikes():
             return envelope
         contract = self.liar.contract(envelope.contract)
@@ -52,7 +52,7 @@ class ClaimsNoLedger(Strategy):
     name = "claims-no-ledger"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """One of them is replaced."""
+        """Replace the ledger flag, or the incarnation and the message id."""
         if not self.strikes():
             return envelope
         if self.random.random() < 0.5:
@@ -67,7 +67,7 @@ class Replays(Strategy):
     name = "replays"
 
     def acts(self) -> None:
-        """Any of the messages that liars remember."""
+        """Repeat three of the messages that liars noted."""
         if not self.liar.book.messages or not self.strikes():
             return
         for _ in range(3):
@@ -82,12 +82,12 @@ class Replays(Strategy):
 
 
 class Accuses(Strategy):
-    """Claims in delegations and requests that it tried every other member in vain, or demoted it."""
+    """Claims in delegations and endorsement requests that it tried every other member in vain, or demoted it."""
 
     name = "accuses"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """The list of those who were tried has everybody with the highest number."""
+        """List all other members as tried, with the highest heartbeat number."""
         body = envelope.body
         contract = self.liar.contract(envelope.contract)
         if not isinstance(body, DelegationCommand | EndorsementRequest) or contract is None or not self.strikes():
@@ -104,7 +104,7 @@ class AsksToYield(Strategy):
     name = "asks-to-yield"
 
     def acts(self) -> None:
-        """To everybody, for both reasons."""
+        """Ask every honest node, for a random reason."""
         for contract in self.liar.contracts:
             for peer in self.liar.victims:
                 if self.strikes() and self.liar.core is not None:
@@ -118,12 +118,12 @@ class RepeatsItems(Strategy):
     name = "repeats-items"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """One list of the message has each item many times."""
+        """Repeat the items of one list of the message."""
         body: Any = envelope.body
         if not self.strikes():
             return envelope
         values = {field.name: getattr(body, field.name) for field in fields(body)}
-        # A named tuple is no list.
+        # A named tuple is not a list.
         filled = [name for name, value in values.items() if type(value) is tuple and value]
         if not filled:
             return envelope
@@ -134,12 +134,12 @@ class RepeatsItems(Strategy):
 
 
 class AsksTooMuch(Strategy):
-    """Asks every node for states, lists, verifiers and attention, again and again."""
+    """Sends every node requests for states, listings and verifiers, and start announcements, again and again."""
 
     name = "asks-too-much"
 
     def acts(self) -> None:
-        """Each request to each honest node."""
+        """Send each honest node one random request for each contract."""
         requests: tuple[Callable[[], Message], ...] = (
             lambda: StateRequest(tuple(Leaf(self.random.randbytes(32)) for _ in range(64))),
             lambda: ListingRequest(HeartbeatNumber(FAR, FAR)),
@@ -158,7 +158,7 @@ class BeatsBackwards(Strategy):
     name = "beats-backwards"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """A number far ahead, then the right one, to some."""
+        """Replace the number with the highest, the lowest or its own, and the count with 0 or a huge one."""
         body = envelope.body
         if not isinstance(body, CoordinatorHeartbeat) or not self.strikes():
             return envelope
@@ -167,17 +167,17 @@ class BeatsBackwards(Strategy):
 
 
 class Revives(Strategy):
-    """Holds transitions back until their end, has them endorsed again with a longer validity, and commits them."""
+    """Holds transitions back until they expire, has them endorsed again with a longer validity, and commits them."""
 
     name = "revives"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """What is to be revived is not permitted before."""
+        """Drop requests for permission."""
         is_kept = isinstance(envelope.body, DispatchConfirmationRequest) and self.strikes()
         return None if is_kept else envelope
 
     def acts(self) -> None:
-        """Those whose bound has passed, of parties that may have been told that they are reverted."""
+        """Have expired transitions, which their users may know as reverted, endorsed again, and commit them."""
         liar = self.liar
         old = [
             known
@@ -191,7 +191,7 @@ class Revives(Strategy):
             if contract is None:
                 continue
             until_s = liar.time_s + liar.world.config.validity_s // 2
-            # A longer end in the transition, which its signature does not bear, or in the round alone.
+            # A longer bound in the transition, which its signature does not cover, or in the round alone.
             is_said = self.random.random() < 0.5
             revived = replace(known.transition, valid_until_s=until_s) if is_said else known.transition
             liar.ask_to_endorse(contract, (revived,), (known.sender,), until_s)
@@ -206,7 +206,7 @@ class CommitsAnything(Strategy):
     name = "commits-anything"
 
     def acts(self) -> None:
-        """Some of the rounds, some of their transitions."""
+        """Commit a random part of some of the rounds."""
         for known, signatures in self.liar.book.complete():
             if self.strikes():
                 size = self.random.randint(1, len(known.transitions))
@@ -214,17 +214,17 @@ class CommitsAnything(Strategy):
                 self.liar.account.commit(known, signatures, part)
 
     def submits(self, dispatch: RoundDispatch) -> bool:
-        """What its core sends may leave or not."""
+        """Drop some of the core's transactions."""
         return not self.strikes()
 
 
 class FrontRuns(Strategy):
-    """Copies transactions of others from the pool and has parts of them mined before the whole."""
+    """Copies transactions of other signers from the pool and has parts of them mined before the whole."""
 
     name = "front-runs"
 
     def acts(self) -> None:
-        """Whatever waits in the pool."""
+        """Commit a random part of each pooled round of another signer."""
         for dispatch in tuple(self.liar.world.ledger.pool.values()):
             order = dispatch.round
             if dispatch.signer == self.liar.account.signer or not self.strikes():

@@ -1,4 +1,4 @@
-"""Lies of a sender: about whose an intent is, what it does, and until when."""
+"""Lies of a sender: about the owner of an intent, its content, and its validity."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WithholdsPermission(Strategy):
     name = "withholds-permission"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Answers do not leave."""
+        """Drop answers to requests for permission."""
         is_answer = isinstance(envelope.body, DispatchConfirmationResponse | DispatchConfirmationError)
         return None if is_answer and self.strikes() else envelope
 
@@ -58,24 +58,24 @@ class WithholdsAssembly(Strategy):
     name = "withholds-assembly"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Answers do not leave."""
+        """Drop answers to requests to assemble."""
         is_answer = isinstance(envelope.body, AssembleResponse | AssembleError)
         return None if is_answer and self.strikes() else envelope
 
 
 class Alters(Strategy):
-    """Assembles its own intents otherwise than its domain does, signs that, and permits it."""
+    """Base of strategies that change the transitions of the liar's own intents, and permit the changed ones."""
 
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
         self.altered: set[Leaf] = set()
 
     def altered_transition(self, contract: Contract, transition: Transition) -> Transition:
-        """What is signed in place of what the domain made."""
+        """The transition to send in place of the domain's."""
         raise NotImplementedError
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Results have other transitions."""
+        """Replace the transitions in the results of assemblies."""
         body, contract = envelope.body, self.liar.contract(envelope.contract)
         if not isinstance(body, AssembleResponse) or contract is None or not self.strikes():
             return envelope
@@ -93,7 +93,7 @@ class Alters(Strategy):
         return changed
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """What it altered it also permits; its core, which does not know it, does not hear of it."""
+        """Permit altered transitions, unknown to the core; the core gets the request if it also names others."""
         body = envelope.body
         if not isinstance(body, DispatchConfirmationRequest):
             return True
@@ -110,19 +110,19 @@ class SpendsUnknown(Alters):
     name = "spends-unknown"
 
     def altered_transition(self, contract: Contract, transition: Transition) -> Transition:
-        """One input is made up."""
+        """Add an invented input."""
         unknown = (*transition.inputs[:14], StateId(Leaf(self.random.randbytes(32)), 0))
         changed = renamed(self.liar.separator(contract.address), replace(transition, inputs=unknown))
         return signed_by(self.liar.party, changed)
 
 
 class SpendsOthers(Alters):
-    """Assembles transitions that spend the states of others."""
+    """Assembles transitions that spend the states of other parties."""
 
     name = "spends-others"
 
     def altered_transition(self, contract: Contract, transition: Transition) -> Transition:
-        """The inputs are any unspent states, spent or not by others meanwhile."""
+        """Replace the inputs with up to three random unspent states."""
         state = self.liar.world.ledger.states.get(contract.address)
         unspent = tuple(state.unspent)[-30:] if state is not None else ()
         inputs = tuple(self.random.sample(unspent, min(len(unspent), 3)))
@@ -136,7 +136,7 @@ class BoundsShortly(Alters):
     name = "bounds-shortly"
 
     def altered_transition(self, contract: Contract, transition: Transition) -> Transition:
-        """Until soon, or until before now."""
+        """Set a bound a few seconds ahead, or in the past."""
         until_s = self.liar.time_s + self.random.choice((-10, 0, 1, 5))
         return signed_by(self.liar.party, replace(transition, valid_until_s=until_s))
 
@@ -147,7 +147,7 @@ class BoundsLong(Alters):
     name = "bounds-long"
 
     def altered_transition(self, contract: Contract, transition: Transition) -> Transition:
-        """Until long after what anybody may sign."""
+        """Set a bound far beyond the longest that a party may sign."""
         until_s = self.random.choice((self.liar.time_s + LONG_S, 2**62))
         return signed_by(self.liar.party, replace(transition, valid_until_s=until_s))
 
@@ -158,7 +158,7 @@ class HidesContents(Alters):
     name = "hides-contents"
 
     def altered_transition(self, contract: Contract, transition: Transition) -> Transition:
-        """The leaf is right, the contents are false or for nobody."""
+        """Keep the leaf; replace the contents, or remove them and the distribution."""
         if self.random.random() < 0.5:
             return with_false_contents(transition, b"shared/hidden")
         outputs = tuple(replace(state, distribution=(self.liar.name,), content=None) for state in transition.outputs)
@@ -166,24 +166,24 @@ class HidesContents(Alters):
 
 
 class SignsForNobody(Alters):
-    """Assembles transitions without its party's signature, or with another party's name."""
+    """Assembles transitions without its party's signature, or with random bytes in its place."""
 
     name = "signs-for-nobody"
 
     def altered_transition(self, contract: Contract, transition: Transition) -> Transition:
-        """The signature is no signature."""
+        """Remove the signature, or replace it with random bytes."""
         return replace(transition, signature=self.random.choice((b"", self.random.randbytes(32))))
 
 
 class ShadowSender(Strategy):
-    """Delegates intents that its core does not know, and answers for them itself."""
+    """Base of strategies that delegate intents unknown to the core, and answer requests for them."""
 
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
         self.shadow: dict[IntentId, Delegation] = {}
 
     def delegate(self, contract: Contract, delegations: tuple[Delegation, ...]) -> None:
-        """Hand intents to every honest member."""
+        """Delegate intents to every honest member."""
         for delegation in delegations:
             self.shadow[delegation.intent.id] = delegation
         for peer in contract.committee:
@@ -191,7 +191,7 @@ class ShadowSender(Strategy):
                 self.liar.send(peer, contract.address, DelegationCommand(self.liar.next_id(), delegations))
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """Requests for what it delegated are answered at once."""
+        """Answer requests for delegated intents at once; the core does not receive them."""
         body = envelope.body
         if isinstance(body, AssembleRequest) and any(intent in self.shadow for intent in body.intents):
             results = tuple(
@@ -222,7 +222,8 @@ class ShadowSender(Strategy):
 class SquatsIds(ShadowSender):
     """Delegates under ids of others' intents, ahead of them, also with a large number and as voiding.
 
-    Some it has endorsed; for the others it answers nothing, and delegates them again: they only take the place.
+    About half of them it has endorsed. For the others it answers no request, and delegates them again: they only occupy
+    the ids.
     """
 
     name = "squats-ids"
@@ -232,17 +233,17 @@ class SquatsIds(ShadowSender):
         self.silent: dict[IntentId, None] = {}
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """Requests for what only takes a place go unanswered."""
+        """Leave requests to assemble silent ids unanswered."""
         body = envelope.body
         is_silent = isinstance(body, AssembleRequest) and any(intent in self.silent for intent in body.intents)
         return not is_silent and super().hears(peer, envelope)
 
     def acts(self) -> None:
-        """The next ids that nobody used yet, and some that are under way."""
+        """Delegate under the next unused ids, and under some of open intents."""
         for contract in self.liar.contracts:
             if self.strikes():
                 for intent in self._chosen(contract):
-                    # One by one: a command is rejected as a whole.
+                    # One by one, because a command is rejected as a whole.
                     self.delegate(contract, (self._squatting(contract, intent),))
 
     def _chosen(self, contract: Contract) -> tuple[IntentId, ...]:
@@ -264,12 +265,12 @@ class SquatsIds(ShadowSender):
 
 
 class SquatsAsCoordinator(Strategy):
-    """As coordinator has transitions of its own party endorsed under ids of others, and commits them."""
+    """As coordinator, has transitions of its own party endorsed under ids of others, and commits them."""
 
     name = "squats-as-coordinator"
 
     def acts(self) -> None:
-        """One round with one squatted id at a time; what has enough signatures is committed."""
+        """Ask for endorsement of a round with one squatted id; commit rounds with enough signatures."""
         liar = self.liar
         for contract in liar.contracts:
             used = liar.world.ledger.states[contract.address].used
@@ -287,12 +288,12 @@ class SquatsAsCoordinator(Strategy):
 
 
 class Floods(ShadowSender):
-    """Delegates many intents of its own to every node, and never ends any."""
+    """Delegates many intents of its own to every honest member, and never completes any."""
 
     name = "floods"
 
     def acts(self) -> None:
-        """A batch that nobody asked for."""
+        """Delegate a batch of new intents for each contract."""
         for contract in self.liar.contracts:
             if not self.strikes():
                 continue
@@ -305,7 +306,7 @@ class Floods(ShadowSender):
         return Intent(drawn_id(name, party, contract.address), contract.address, party, b"mint", nonce=nonce_of(name))
 
     def hears(self, peer: NodeName, envelope: Envelope) -> bool:
-        """Requests for these go unanswered."""
+        """Leave requests to assemble them unanswered."""
         body = envelope.body
         return not (isinstance(body, AssembleRequest) and any(intent in self.shadow for intent in body.intents))
 
@@ -316,7 +317,7 @@ class DelegatesForOthers(ShadowSender):
     name = "delegates-for-others"
 
     def acts(self) -> None:
-        """One intent of each honest party, which it cannot sign for."""
+        """Delegate one intent of each honest node's party, for which the liar cannot sign."""
         for contract in self.liar.contracts:
             for victim in self.liar.victims:
                 if self.strikes():
@@ -328,12 +329,12 @@ class DelegatesForOthers(ShadowSender):
 
 
 class VerifiesFalsely(Strategy):
-    """Names other verifiers for its own parties, now one, now another."""
+    """Names other verifiers for its own parties, a different one each time."""
 
     name = "verifies-falsely"
 
     def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """The verifier is replaced."""
+        """Replace the verifier."""
         body = envelope.body
         if not isinstance(body, VerifierResponse) or not self.strikes():
             return envelope
