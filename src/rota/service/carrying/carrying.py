@@ -98,7 +98,7 @@ class CarryingDesk:
         running.before_closing(self.close)
 
     def take(self, contract: ContractAddress, record: TransitionPrepared) -> None:
-        """Begin with a transition being recorded, or unacknowledged after a restart; ignore those not carried by others."""
+        """Begin with a transition being recorded, or unacknowledged after a restart, if it is to be carried out."""
         hosted = self._contracts.hosted(contract)
         if hosted is not None and hosted.carrier is not None:
             self._notes.begin(self._note(contract, record))
@@ -279,7 +279,7 @@ class CarryingDesk:
         return Outcome.REVERTED if ended.final_time_s > prepared.valid_until_s else None
 
     async def _refuse(self, carried: StoredCarried, reason: str) -> None:
-        """Send the refusal, signed by the endorser, which gains nothing by lying: it can withhold the transition anyway."""
+        """Send the refusal, signed by the endorser, which gains nothing by lying: it could withhold the transition too."""
         contract, party, made = carried.contract, carried.record.party, carried.record.prepared.transition
         hosted = self._contracts.hosted(contract)
         if hosted is None or not self._running.started.is_set():
