@@ -279,7 +279,7 @@ class CarryingDesk:
         return Outcome.REVERTED if ended.final_time_s > prepared.valid_until_s else None
 
     async def _refuse(self, carried: StoredCarried, reason: str) -> None:
-        """Send the refusal, signed by the endorser, which gains nothing by lying: it could withhold the transition too."""
+        """Send the refusal, signed by the endorser. It gains nothing by lying: it could withhold the transition."""
         contract, party, made = carried.contract, carried.record.party, carried.record.prepared.transition
         hosted = self._contracts.hosted(contract)
         if hosted is None or not self._running.started.is_set():
