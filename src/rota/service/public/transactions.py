@@ -122,7 +122,7 @@ class PublicTransactions:
         return accepted
 
     async def _until_begun(self) -> None:
-        """Wait until the previous run's transactions are read: a new one must not be read as one of them and held twice."""
+        """Wait until the previous run's transactions are read: a new one read with them would be held twice."""
         try:
             async with asyncio.timeout(BEGIN_TIMEOUT_S):
                 await self._begun.wait()
