@@ -63,7 +63,7 @@ _Write = tuple[Callable[[], Awaitable[None]], asyncio.Future[None] | None]
 class Automating:
     """The automation of one node.
 
-    `nodes` returns the registered nodes, the other callback the peers' announcements in this run.
+    `nodes` returns the registered nodes, `heard` the announcements of peers in this run.
     """
 
     def __init__(

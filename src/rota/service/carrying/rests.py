@@ -36,7 +36,7 @@ class Rests:
         self._accounts: Final[dict[NodeName, _Account]] = {}
 
     def note_carried(self, sender: NodeName) -> None:
-        """Record that an operation of this node was carried out."""
+        """Record that an operation of the sender's node was carried out."""
         account = self._accounts.get(sender)
         if account is not None:
             account.carried += 1

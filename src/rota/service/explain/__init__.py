@@ -1,1 +1,1 @@
-"""What the sequencer does and why it waits: leaders, open transactions, blocking nodes."""
+"""The sequencer's work and its reasons for waiting: leaders, open transactions, blocking nodes."""

@@ -1,4 +1,4 @@
-"""What the sequencer does, and why it waits."""
+"""The sequencer's work, and its reasons for waiting."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Loss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LeaderChange:
-    """A change of coordinator. Without a former one the node was seen for the first time; a lost one has failed."""
+    """A change of coordinator. `former` is None for the first one seen; `loss` is set if the former one failed."""
 
     contract: ContractAddress
     at_ms: int

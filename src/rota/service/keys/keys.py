@@ -62,7 +62,7 @@ class Keys:
         return await self._mapping(found, verifier_type) if found is not None else None
 
     async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
-        """Return the resolved identifiers that match, and the branches above them."""
+        """Return the resolved identifiers, and the branches above them, that a query matches."""
         try:
             found = await self._names.find(read_query(query))
         except DomainRejected as flaw:

@@ -122,7 +122,7 @@ class EventSource:
 
 @dataclass(frozen=True, slots=True)
 class EventDefinition:
-    """Which events a listener gets, from which block on (None: from the present head), and how many per batch.
+    """Which events a listener gets, from which block on (None: after the latest final one), and how many per batch.
 
     A batch that is not full is delivered after `batch_timeout_ms`. Events are public: with `parties` a listener gets no
     fewer, but only callers that act for these parties may use it.
@@ -151,7 +151,7 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class EventListenerStatus:
-    """Whether the listener is still behind the head, and the block up to which everything was acknowledged."""
+    """Whether the listener is behind the latest final block, and the block up to which all was acknowledged."""
 
     is_catching_up: bool
     block_number: int

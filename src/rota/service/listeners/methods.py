@@ -153,7 +153,7 @@ class EventCheckpoint(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class EventListenerState(msgspec.Struct, frozen=True):
-    """The progress of a listener; `catchup` while it is behind the head."""
+    """The progress of a listener; `catchup` while it is behind the latest final block."""
 
     catchup: bool
     checkpoint: EventCheckpoint

@@ -81,7 +81,7 @@ class Public:
         self._submitting.note_written(read)
 
     async def cancel(self, intent: IntentId) -> bool:
-        """End a transaction durably; returns False if it is not under way."""
+        """Cancel a transaction durably; returns False if it is not under way."""
         return await self._transactions.give_up(intent)
 
     async def wanted(self, read: Read) -> PublicTransaction:

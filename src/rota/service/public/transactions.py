@@ -139,7 +139,7 @@ class PublicTransactions:
         return self._held.get(intent)
 
     async def give_up(self, intent: IntentId) -> bool:
-        """End a transaction durably; returns False when it is not under way."""
+        """Cancel a transaction durably; returns False when it is not under way."""
         return await self._change(intent, lambda each: replace(each, given_up=each.given_up or CANCELLED))
 
     async def update(self, changed: PublicTransaction, asked: StoredSubmission, abi: Sequence[Entry] = ()) -> str:
