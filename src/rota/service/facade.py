@@ -384,7 +384,7 @@ class NodeFacade:
     # The sequencer.
 
     async def explain(self, intent: IntentId) -> interface.Explanation | None:
-        """Explain where a transaction is; ended ones included."""
+        """Explain where a transaction is, also when it has ended."""
         return await self._explaining.explain(intent)
 
     async def status(self, contract: ContractAddress) -> ContractStatus | None:
@@ -431,7 +431,7 @@ class NodeFacade:
         return ring_of(known.contract, self._running.engine.core.height) if known is not None else None
 
     async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
-        """Return the nodes that have coordinated the contract."""
+        """Return the changes of the contract's coordinator in this run of the node."""
         return self.leaders_seen.of(contract)
 
     def _summary(self, address: ContractAddress) -> ContractSummary:
@@ -532,7 +532,7 @@ class NodeFacade:
         return await self._running.receipts.acknowledge_undone()
 
     def warnings(self) -> tuple[str, ...]:
-        """Return the problems that do not keep this node from serving now but will later."""
+        """Return the problems that will keep this node from serving later, though not now."""
         own = self.aside.warnings(self._running.adapters.store.wound_back) + self.consents.warnings()
         return self.expiry.warnings + own + self._running.contracts.warnings + self.accounts.warnings()
 

@@ -151,7 +151,7 @@ class LedgerWatch:
         return read_logs(await self._client.call("eth_getLogs", wanted, attempts_max=LOOK_ATTEMPTS_MAX))
 
     async def _times_ms(self, head: Header, heights: set[int]) -> dict[int, int]:
-        """Return the times of the head and of blocks with events; beyond `HEADERS_MAX` the oldest get the head's time."""
+        """Return the times of the head and of blocks with events; the oldest of very many get the head's time."""
         times_ms = {head.height: head.time_s * 1_000}
         others = sorted(heights - times_ms.keys())
         for height in others[:-HEADERS_MAX]:

@@ -312,8 +312,7 @@ class CommandOffice:
     async def _compared(self, submission: interface.Submission | None, failure: Failure) -> Failure:
         """Add to the failure of a duplicate whether it asks for the same; return any other failure unchanged.
 
-        If they cannot be compared now, the failure is `unavailable` and not a duplicate, which would count as a
-        success.
+        If they cannot be compared now, the failure is `unavailable`: a duplicate would count as a success.
         """
         existing = dict(failure.metadata).get("existing_transaction_id")
         if submission is None or failure.error_id != errors.DUPLICATE_COMMAND:
@@ -580,7 +579,7 @@ class CommandOffice:
         expected.add_done_callback(lambda receipt: self._receipt_came(change, transaction, receipt))
 
     def _receipt_came(self, change: ChangeId, transaction: IntentId, receipt: asyncio.Future[Receipt]) -> None:
-        """End the command with its receipt. Ignores a future cancelled at the end of a run, and a broken finality."""
+        """End the command with its receipt. A run's end cancels the future; a broken finality is left to the sweep."""
         if receipt.cancelled():
             return
         told = receipt.result()

@@ -442,7 +442,7 @@ class Following:
         return next((view for view in map(_chained_view, found) if view.id == dispatch_id), None)
 
     async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
-        """Return the private transactions that carry out others, among those that this node endorsed."""
+        """Return the private transactions that carry out others which this node endorsed."""
         found = await asked(query, self._store.carried.find)
         return tuple(_chained_view(each) for each in found)
 

@@ -248,7 +248,7 @@ class TransactionEnd(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
 
 
 class TransactionHistory(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The request that an update of a transaction replaced, and its time."""
+    """A request that an update of a transaction replaced, and the time since which it applied."""
 
     created: Timestamp
     type: TransactionKind

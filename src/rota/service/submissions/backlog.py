@@ -3,7 +3,7 @@
 Theory of operation. The wait is the number of this node's transactions that move towards their end, over the rate at
 which they ended lately. Transactions that are parked, or prepared for another committer, do not move, nor do those that
 depend on them. A contract of which no transaction ended lately does not count for other contracts, so that a contract
-whose members are away does not block the others; it is itself refused further transactions when it has `LEAST` open
+whose members are away does not block the others; it is itself refused further transactions when it has `LEAST` moving
 ones and none ended for as long as a transaction may wait. Fewer than `LEAST` are never too many, and nothing is
 predicted before `MEASURED_S` under load: a burst into a quiet node is accepted.
 
