@@ -203,7 +203,7 @@ class CarryingDesk:
         raise Unavailable("its transaction is being accepted")
 
     def _leaves_time(self, carried: StoredCarried) -> bool:
-        """Require the time that honest senders leave: the party sets the bound, the carrier pays for a failed call."""
+        """Whether the time that honest senders leave is left: the party sets it, the carrier pays for a failed call."""
         config = self._running.config
         left_s = carried.record.prepared.valid_until_s - self._running.engine.core.chain_time_s
         return 2 * left_s >= min(config.validity_s, config.prepared_validity_s)
