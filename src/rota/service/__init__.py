@@ -1,1 +1,1 @@
-"""What users see of a node, one folder for each feature; `run.py` is the running node that they share."""
+"""The features of a node for its users, one folder each; `run.py` is the running node that they share."""

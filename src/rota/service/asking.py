@@ -1,4 +1,4 @@
-"""What users' questions have in common, whatever they ask for."""
+"""Queries by clients: parsing, selecting, and errors, shared by all features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 
 def read_query(given: JsonValue) -> Query:
-    """QueryJSON as a client wrote it. `Rejected` names what is wrong."""
+    """Parse a client's QueryJSON. `Rejected` names the field that is wrong."""
     try:
         return Query.parse(given if given is not None else {})
     except DomainRejected as flaw:
@@ -30,9 +30,9 @@ def read_query(given: JsonValue) -> Query:
 async def selected(
     query: Query, items: Iterable[Item], record_of: Callable[[Item], Record], most: int | None = None
 ) -> tuple[Item, ...]:
-    """Those that a client looks for, in order. The event loop goes on between comparisons.
+    """Return the items that a query matches, in its order. Yields to the event loop between comparisons.
 
-    `Rejected` names what is wrong with the query.
+    `Rejected` names the field of the query that is wrong.
     """
     found: list[Item] = []
     test, compared = None, 0
@@ -52,7 +52,7 @@ async def selected(
 
 
 def selected_at_once(given: JsonValue, items: Iterable[Item], record_of: Callable[[Item], Record]) -> tuple[Item, ...]:
-    """Those of a few in memory that a client looks for, by a short query. `Rejected` names what is wrong with it."""
+    """Return the items that a short query matches, of a few in memory. `Rejected` names the field that is wrong."""
     query = read_query(given)
     if query.size > COMPARISONS_AT_ONCE_MAX:
         raise errors.invalid("query", f"must have at most {COMPARISONS_AT_ONCE_MAX} comparisons here, not {query.size}")
@@ -63,5 +63,5 @@ def selected_at_once(given: JsonValue, items: Iterable[Item], record_of: Callabl
 
 
 def of_query(flaw: DomainRejected) -> errors.Rejected:
-    """A field that is not there, or cannot be compared, is the query's fault."""
+    """Return the error for a query that names a field which does not exist or cannot be compared."""
     return errors.invalid(flaw.field if flaw.field.startswith("query") else f"query.{flaw.field}", flaw.message)

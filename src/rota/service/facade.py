@@ -1,4 +1,4 @@
-"""The node as its users and operators see it: `service.interface.Node` on a running node."""
+"""The node as users and operators see it: `service.interface.Node` on a running node."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ ReadPeers = Callable[[], tuple[interface.PeerMeasurements, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What users may see of the world beside the node's own: the chain, the registry, the peers, the certificate."""
+    """Adapters and limits from outside the running node: chain lookups, registry, peers, certificate, longest wait."""
 
     looking_up: LookingUp
     registry: Registry
@@ -89,7 +89,7 @@ class Surroundings:
 
 
 class NodeFacade:
-    """`service.interface.Node`. Whoever makes it says who takes its commands, and what it tells of itself."""
+    """Implement `service.interface.Node`. The creator sets `commands` and `itself`."""
 
     commands: CommandOffice
     itself: Itself
@@ -168,7 +168,7 @@ class NodeFacade:
         self._listeners: Final = NodeListeners(
             running, client, self._receipts.at, self.following.full_receipt_at, self._receipts.relation
         )
-        # The core's clock begins anywhere: this is what its zero was on the calendar.
+        # The core's clock starts at an arbitrary value; this is the Unix time of its zero.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
         self._explaining: Final = Explaining(running, self._at, self.public, self._receipts)
         self.leaders_seen: Final = leaders_of(running, self._now_ms, read_peers)
@@ -186,7 +186,7 @@ class NodeFacade:
     # Transactions.
 
     async def submit(self, submission: interface.Submission) -> IntentId:
-        """Validated by its domain, then durable, then its id is given."""
+        """Have the domain validate the submission, store it durably and return its id."""
         key = self._submitting.key_of(submission.idempotency_key, submission.sender)
         accept = partial(self._submit, submission, key)
         try:
@@ -213,7 +213,7 @@ class NodeFacade:
             await self._require_payees(submission, wanted)
             intent = await self._accept(acceptance, read, wanted)
             self._shares.note(CALLER.get(), intent)
-        # What is accepted is accepted; a party that cannot be noted now is noted the next time.
+        # The transaction is accepted already; a party that cannot be recorded now is recorded by its next transaction.
         with suppress(Unavailable):
             await self.keys.note(sender)
         return intent
@@ -224,7 +224,7 @@ class NodeFacade:
             await self._payees.require_known(hosted, intent)
 
     async def _accept(self, acceptance: Acceptance, read: Read, intent: Intent) -> IntentId:
-        """The core accepts it, and what its user asked for is noted in the same write."""
+        """Give the intent to the core; the submission record joins the same write."""
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
             hosted = self._running.contracts.hosted(read.submission.to)
@@ -238,7 +238,7 @@ class NodeFacade:
         return intent.id
 
     async def transaction(self, intent: IntentId) -> interface.TransactionView | None:
-        """What was accepted under this id."""
+        """Return the transaction accepted under this id, or None."""
         store = self._running.adapters.store
         submission = await store.submissions.get(intent)
         if submission is not None and submission.is_public:
@@ -263,20 +263,20 @@ class NodeFacade:
         )
 
     async def receipt(self, intent: IntentId) -> interface.ReceiptView | None:
-        """How it ended."""
+        """Return the receipt, or None while the transaction has none."""
         return await self._receipts.of(intent)
 
     async def final(self, intent: IntentId) -> Receipt:
-        """The receipt, when it is there: for whoever is in this process."""
+        """Wait for the receipt and return it; for callers in this process."""
         return await self._running.users.expect_receipt(intent)
 
     async def resume(self, intent: IntentId) -> None:
-        """Let a parked transaction go on."""
+        """Resume a parked transaction."""
         contract = await self._contract_of(intent)
         await self._ask(lambda reply_to: ForContract(contract, ResumeRequested(reply_to, intent)))
 
     async def cancel(self, intent: IntentId) -> None:
-        """Give a transaction up."""
+        """Cancel a transaction."""
         is_public = self._running.adapters.public.held(intent) is not None
         if is_public and await self._running.acceptances.accept(partial(self._cancel_public, intent)):
             return
@@ -290,21 +290,21 @@ class NodeFacade:
     # Listeners.
 
     def receipts(self, after_sequence: int) -> AsyncIterator[interface.ReceiptView]:
-        """All with greater numbers, in order: those that are there, then those that come."""
+        """Yield receipts with greater numbers in order: the existing ones, then new ones as they come."""
         return self._listeners.receipts(after_sequence)
 
     @property
     def receipt_listeners(self) -> interface.Listeners[interface.ReceiptDefinition, interface.AnyReceipt]:
-        """Those that get receipts."""
+        """The listeners that receive receipts."""
         return self._listeners.receipt_listeners
 
     @property
     def event_listeners(self) -> interface.Listeners[interface.EventDefinition, interface.EventView]:
-        """Those that get events of the base ledger."""
+        """The listeners that receive events of the base ledger."""
         return self._listeners.event_listeners
 
     async def event_listener_status(self, name: str) -> interface.EventListenerStatus | None:
-        """How far a listener of events is."""
+        """Return the progress of an event listener."""
         return await self._listeners.event_listener_status(name)
 
     async def _contract_of(self, intent: IntentId) -> ContractAddress:
@@ -318,7 +318,7 @@ class NodeFacade:
         raise errors.invalid("transactionId", f"{intent_text(intent)} has ended")
 
     async def _ask(self, event_for: Callable[[str], Event]) -> None:
-        """Give the core an event and wait for its reply. `Rejected` and `Unavailable` are the core's."""
+        """Give the core an event and wait for its reply; the core's error is raised as `Rejected` or `Unavailable`."""
         if self._running.is_stopping:
             raise Unavailable(f"{self.name} is stopping; ask another time")
         if self._running.engine.outbox.is_stalled:
@@ -334,7 +334,7 @@ class NodeFacade:
     # Settlements.
 
     async def draft(self, submission: interface.Submission, readers: tuple[str, ...]) -> interface.DraftView:
-        """What an external transaction would do now; its id is set aside."""
+        """Compute the effects that an external transaction would have now, and reserve its id."""
         if submission.to is None:
             raise errors.invalid("to", "must be a contract's address: a deployment cannot be prepared")
         read = await self._submitting.read(replace(submission, submit_mode=SubmitMode.EXTERNAL))
@@ -346,11 +346,11 @@ class NodeFacade:
         return await self._settlements.draft(read, intent, nodes)
 
     async def examine(self, opening: bytes) -> interface.ExaminedView:
-        """What a draft that a user of ours was shown would do."""
+        """Show the effects of a draft that was disclosed to a user of this node."""
         return await self._settlements.examine(opening)
 
     async def bind(self, draft: IntentId, legs: tuple[interface.NamedLeg, ...], idempotency_key: str) -> IntentId:
-        """Submit what was drafted, held to all legs."""
+        """Submit a draft, bound to all legs."""
         key = self._submitting.key_of(idempotency_key, self._settlements.sender_of(draft))
         accept = partial(self._bind, draft, legs, key)
         try:
@@ -363,7 +363,7 @@ class NodeFacade:
     ) -> IntentId:
         drafted = self._settlements.take_out(draft)
         if drafted is None:
-            # Who asks again because the answer was lost has used the key before.
+            # A client that repeats the request because the answer was lost has used the key already.
             await self._submitting.require_unused(key)
             raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
         submission = replace(drafted.read.submission, idempotency_key=key.text)
@@ -377,18 +377,18 @@ class NodeFacade:
             raise
 
     async def leg(self, intent: IntentId) -> interface.LegView | None:
-        """What was prepared of a transaction, for its committer."""
+        """Return the prepared transition of a transaction, for its committer."""
         stored = await self._running.adapters.store.transaction(intent)
         return await self._settlements.leg(stored) if stored is not None else None
 
     # The sequencer.
 
     async def explain(self, intent: IntentId) -> interface.Explanation | None:
-        """Where a transaction is, also when it has ended."""
+        """Explain where a transaction is, also when it has ended."""
         return await self._explaining.explain(intent)
 
     async def status(self, contract: ContractAddress) -> ContractStatus | None:
-        """How a contract stands."""
+        """Return the status of a contract, or None if this node does not have it."""
         known = self._running.contracts.known(contract)
         if known is None:
             return None
@@ -421,17 +421,17 @@ class NodeFacade:
         )
 
     async def contracts(self, after: ContractAddress | None, limit: int) -> tuple[ContractSummary, ...]:
-        """This node's contracts by address."""
+        """Return this node's contracts by address."""
         addresses = sorted(each for each in self._running.contracts.addresses() if after is None or each > after)
         return tuple(self._summary(address) for address in addresses[:limit])
 
     async def ring(self, contract: ContractAddress) -> RingView | None:
-        """Where its committee stands, and who leads when."""
+        """Return the committee's position in the ring and its schedule of leaders."""
         known = self._running.contracts.known(contract)
         return ring_of(known.contract, self._running.engine.core.height) if known is not None else None
 
     async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
-        """Who has coordinated it."""
+        """Return the changes of the contract's coordinator in this run of the node."""
         return self.leaders_seen.of(contract)
 
     def _summary(self, address: ContractAddress) -> ContractSummary:
@@ -455,11 +455,11 @@ class NodeFacade:
         )
 
     def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[interface.FeedUpdate]:
-        """A snapshot, then what changes, at most once in an interval."""
+        """Yield a snapshot, then changes, at most once per interval."""
         return self._feed.watch(interval_ms, opened)
 
     def _at(self, core_ms: int) -> int:
-        # The core's clock stood still for so long in all; most times that are shown are recent.
+        # `lost_ms` is the total time for which the core's clock stood still; most times that are shown are recent.
         return self._epoch_ms + self._running.engine.clock.lost_ms + core_ms
 
     def _now_ms(self) -> int:
@@ -473,11 +473,11 @@ class NodeFacade:
         return self._running.adapters.store.quarantine
 
     async def endorser_address(self, deployment: IntentId) -> ContractAddress:
-        """The address with which this node would endorse in the contract that this intent deploys."""
+        """Return the address with which this node would endorse in the contract that this intent deploys."""
         return self._signer.address_of(endorser_key(self.name, deployment))
 
     async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
-        """From now on this node has the contract that was deployed with this genesis under this id."""
+        """Add the contract that was deployed with this genesis under this id to the node."""
         found = await self._find_deployment(deployment)
         if found is None:
             raise errors.invalid("deployment", f"no contract was deployed as {intent_text(deployment)} on this chain")
@@ -497,7 +497,7 @@ class NodeFacade:
     # Operators.
 
     def readiness(self) -> tuple[str, ...]:
-        """What is missing before this node can serve."""
+        """Return the reasons why this node cannot serve yet; empty when it is ready."""
         running = self._running
         if not running.started.is_set():
             return (running.waits_for,)
@@ -513,7 +513,7 @@ class NodeFacade:
                 f"the ledger: it has other blocks than this node's index from block {index.blocks[0].height} on, the "
                 "earliest that the index keeps (index_window_max); see docs/ledger.md#a-fork-below-the-index"
             )
-        # An index whose blocks cannot be written stands still, and the ledger is not to blame for that.
+        # An index whose blocks cannot be written does not advance; that is the store's trouble and not the ledger's.
         if not running.engine.core.has_caught_up and (ledger_trouble or not store_trouble):
             missing.append(f"the ledger: {ledger_trouble or 'its index has not caught up with the chain'}")
         elif index.is_lost and (ledger_trouble or not store_trouble):
@@ -528,16 +528,16 @@ class NodeFacade:
         return tuple(missing)
 
     async def acknowledge_finality(self) -> int:
-        """An operator knows of the receipts that no longer hold: they do not keep this node from serving any more."""
+        """Acknowledge the receipts that no longer hold; return their number. They no longer make the node unready."""
         return await self._running.receipts.acknowledge_undone()
 
     def warnings(self) -> tuple[str, ...]:
-        """What does not keep this node from serving now, and will."""
+        """Return the problems that will keep this node from serving later, though not now."""
         own = self.aside.warnings(self._running.adapters.store.wound_back) + self.consents.warnings()
         return self.expiry.warnings + own + self._running.contracts.warnings + self.accounts.warnings()
 
     def measurements(self) -> Measurements:
-        """The figures of this moment."""
+        """Return the current measurements."""
         running = self._running
         if not running.started.is_set():
             return Measurements()

@@ -3,14 +3,14 @@
 Theory of operation. `service.facade.NodeFacade` implements `Node` on a running node. The methods of a feature are typed
 by the protocol that they need and no more, so that a feature can be added without touching the others.
 
-What holds for all of them:
+Rules for all of them:
 
-- What a user may mend is raised as `Rejected`. What the world did not do is raised as `rota.ports.Unavailable`.
-  What is not there, or not yet, is `None`.
+- An error that the user can fix is raised as `Rejected`. A failure of the environment is raised as
+  `rota.ports.Unavailable`. A value that does not exist, or not yet, is `None`.
 - Times are milliseconds of the Unix epoch, by this node's clock. They are for reading and never compared across nodes;
-  the facade translates the core's own clock, which starts anywhere.
-- A caller may stop waiting: its coroutine is then cancelled. What was begun may be done all the same.
-- Submissions that are begun in an order are accepted in that order, so that one user's batch keeps its order without
+  the facade converts the core's own clock, which starts at an arbitrary value.
+- A caller may stop waiting: its coroutine is then cancelled. An operation that has begun may complete all the same.
+- Submissions are accepted in the order in which they are begun, so that one user's batch keeps its order without
   waiting for the disk between two of them.
 """
 
@@ -229,7 +229,7 @@ class Node(
     Operations,
     Protocol,
 ):
-    """The whole of it; what the server is given."""
+    """The whole node: all protocols together, as the server uses them."""
 
     @property
     def name(self) -> NodeName:

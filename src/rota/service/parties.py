@@ -1,19 +1,19 @@
-"""What a caller may do whose credential is held to parties.
+"""Limits of a caller whose credential is held to parties.
 
 Theory of operation. A credential can name parties of this node: `alice`, or `treasury.*` for every party whose name
-begins with `treasury.`. Its caller acts for these alone and sees what these may see. `RULES` says for each method how
-that is checked before the method is called; a method that has no rule is refused. So a new method is closed to such
-callers until its author has added a rule.
+begins with `treasury.`. Its caller acts for these parties only and sees only their data. `RULES` has for each method
+the check that is made before the method is called; a method without a rule is refused. So a new method is closed to
+such callers until its author has added a rule.
 
 A rule refuses the call, narrows its arguments, or returns a function that narrows the answer. Methods that answer from
-all that the node holds (`_narrowed`) pass `held_parties()` on to the node, which knows the readers of each state, the
+all data of the node (`_narrowed`) pass `held_parties()` on to the node, which knows the readers of each state, the
 sender of each transaction and the members of each group.
 
-What others do stays hidden also where it would show in passing: an id of another party and one that does not exist give
-the same answer, and numbers of the node's own order (`sequence`, `localSequence`, `localId`), which count what all
-parties do, are 0 in answers and cannot be compared in queries.
+Other parties' activity stays hidden from side channels too: an id of another party and one that does not exist give the
+same answer, and numbers of the node's own order (`sequence`, `localSequence`, `localId`), which count the actions of
+all parties, are 0 in answers and cannot be compared in queries.
 
-The gRPC services have the rules of the JSON-RPC methods that do the same (`require_rule`).
+The gRPC services apply the rules of the JSON-RPC methods that do the same (`require_rule`).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from rota.service.interface import Node, Transactions, TransactionType
 from rota.service.submissions.formats import TransactionCall, TransactionInput
 
 BALANCE: Final = "balanceOf"
-# The most that a query takes in one `or`.
+# The maximum number of alternatives in one `or` of a query.
 ALTERNATIVES_MAX: Final = 64
 
-# Fields that number what all parties of a node do, in one order.
+# Fields that number the actions of all parties of a node, in one order.
 NUMBERS: Final = frozenset(("sequence", "localSequence", "localId"))
 
 _TRANSACTION: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -66,7 +66,7 @@ def may_act(caller: Caller, party: str, node: NodeName) -> bool:
 
 
 async def require_allowed(method: Method, arguments: Arguments, node: Node, caller: Caller) -> Narrow | None:
-    """`Rejected` unless the caller's parties may do this. It may narrow the arguments to what they may see.
+    """Raise `Rejected` unless the caller's parties may do this. May narrow the arguments to their data.
 
     A function that is returned narrows the answer.
     """
@@ -77,14 +77,14 @@ async def require_allowed(method: Method, arguments: Arguments, node: Node, call
 
 
 def require_rule(method: str, caller: Caller) -> None:
-    """`Rejected` when the caller is held to parties and the method has no rule for such callers."""
+    """Raise `Rejected` when the caller is held to parties and the method has no rule for such callers."""
     if caller.parties is not None and method not in RULES:
         text = f"{method} is not for credentials that are held to parties"
         raise Rejected(ErrorCode.NOT_AUTHORISED, "", text)
 
 
 def require_parties(caller: Caller, parties: Iterable[str], node: NodeName) -> None:
-    """`Rejected` unless the caller may act for all of them."""
+    """Raise `Rejected` unless the caller may act for all of these parties."""
     for party in parties:
         if not may_act(caller, party, node):
             text = f"your credentials are not for the party {party[:80]!r}"
@@ -92,7 +92,7 @@ def require_parties(caller: Caller, parties: Iterable[str], node: NodeName) -> N
 
 
 def parties_of_command(command: CommandInput) -> tuple[str, ...]:
-    """All parties that a command names."""
+    """Return all parties that a command names."""
     named = (command.party, command.transaction.sender, *(command.act_as or ()), *(command.read_as or ()))
     return tuple(party for party in named if party)
 
@@ -100,16 +100,16 @@ def parties_of_command(command: CommandInput) -> tuple[str, ...]:
 async def require_own_contents(
     caller: Caller, transactions: Iterable[TransactionInput], node: KnowsTransactions
 ) -> None:
-    """`Rejected` unless these transactions depend on the caller's own, and put no other party of this node in a group.
+    """Raise `Rejected` unless these transactions depend on the caller's own and add no other local party to a group.
 
-    How a transaction ends shows how what it depends on has ended.
+    The outcome of a transaction reveals the outcomes of its dependencies.
     """
     if caller.parties is None:
         return
     for transaction in transactions:
         require_parties(caller, _members_here(transaction, node.name), node.name)
         for other in transaction.depends_on or ():
-            # Other texts are refused when the transaction is read.
+            # Invalid texts are refused when the transaction is read.
             if isinstance(other, str) and (text := Uuid.canonical(other)) is not None:
                 await _require_own(node, caller, Uuid(text), "dependsOn")
 
@@ -131,17 +131,17 @@ def _members_here(transaction: TransactionInput, node: NodeName) -> list[str]:
 
 
 async def _anything(_: Node, __: Caller, ___: Arguments) -> None:
-    """What it answers is the same for every caller."""
+    """Allow the call: the answer is the same for every caller."""
 
 
 async def _narrowed(_: Node, __: Caller, arguments: Arguments) -> Narrow:
-    """The node itself answers with what the caller's parties may see."""
+    """The node itself limits its answer to the data of the caller's parties."""
     _require_no_numbers(arguments.get("query"))
     return without_numbers
 
 
 def _require_no_numbers(query: object) -> None:
-    """Comparisons with a number of the node's own order would find out what it is, one bit at a time."""
+    """Refuse comparisons with a number of the node's own order: they would reveal it one bit at a time."""
     if isinstance(query, dict):
         if isinstance(query.get("field"), str) and query["field"] in NUMBERS:
             text = f"must not compare {query['field']!r}: your credentials are held to parties"
@@ -154,7 +154,7 @@ def _require_no_numbers(query: object) -> None:
 
 
 def without_numbers(answer: object) -> object:
-    """The same, with 0 for the numbers of the node's own order."""
+    """Return the answer with 0 for the numbers of the node's own order."""
     if isinstance(answer, list):
         return [without_numbers(each) for each in answer]
     if not isinstance(answer, msgspec.Struct):
@@ -181,7 +181,7 @@ async def _senders(node: Node, caller: Caller, arguments: Arguments) -> None:
 
 
 async def _call(node: Node, caller: Caller, arguments: Arguments) -> None:
-    """Public contracts, and one's own balance: other calls are answered from all that the node holds."""
+    """Allow calls of public contracts, and of one's own balance: other calls are answered from all data of the node."""
     call: TransactionCall = arguments["transaction"]
     if call.type == "public":
         require_parties(caller, (call.sender,) if call.sender else (), node.name)
@@ -194,7 +194,7 @@ async def _call(node: Node, caller: Caller, arguments: Arguments) -> None:
 
 
 async def _question(node: Node, caller: Caller, arguments: Arguments) -> None:
-    """The same for what the domain of a contract is asked by a method; members see all of their group's contracts."""
+    """The same for questions to the domain of a contract; members see all of their group's contracts."""
     contract: Address = arguments["contract_address"]
     name, params = question_of(arguments["method"], arguments.get("params"))
     asker, values = parts_of(params)
@@ -229,7 +229,7 @@ async def _own_followed(node: Node, caller: Caller, arguments: Arguments) -> Non
 
 
 async def _own_explanation(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
-    """It may wait for the assembly of a transaction of another party, whose id is left out."""
+    """Leave out the id of another party's transaction, whose assembly this one may wait for."""
     await _own_transaction(node, caller, arguments)
     found = await node.transaction(arguments["transaction_id"].intent)
     assert found is not None, "the rule before has found it"
@@ -261,7 +261,7 @@ async def _own_update(node: Node, caller: Caller, arguments: Arguments) -> None:
 
 
 async def _own_key(node: Node, caller: Caller, _: Arguments) -> Narrow:
-    """A key of another party and one that is not used give the same answer."""
+    """Give the same answer for a key of another party and for an unused key."""
 
     def narrow(found: Any) -> object:  # noqa: ANN401  # a transaction, or nothing
         return found if found is not None and may_act(caller, found.sender, node.name) else None
@@ -270,7 +270,7 @@ async def _own_key(node: Node, caller: Caller, _: Arguments) -> Narrow:
 
 
 async def _own_dependencies(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
-    """Of what depends on it only what the caller's parties sent."""
+    """Of the dependents, show only transactions that the caller's parties sent."""
     await _own_transaction(node, caller, arguments)
     found = await node.following.dependencies(arguments["transaction_id"].intent)
     own: set[str] = set()
@@ -288,12 +288,12 @@ async def _own_dependencies(node: Node, caller: Caller, arguments: Arguments) ->
 
 
 async def _own_query(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
-    """Of the transactions that are looked for, those of the caller's parties."""
+    """Limit the query to transactions of the caller's parties."""
     return _narrow_query(node, caller, arguments, "from")
 
 
 async def _own_public_query(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
-    """Of base-ledger transactions `from` is an account, and `sender` the party."""
+    """The same for base-ledger transactions: there `from` is an account, and `sender` the party."""
     return _narrow_query(node, caller, arguments, "sender")
 
 
@@ -303,9 +303,9 @@ def _narrow_query(node: Node, caller: Caller, arguments: Arguments, field: str) 
     if query.get("or"):
         text = "must be left out by credentials that are held to parties"
         raise Rejected(ErrorCode.NOT_AUTHORISED, "query.or", text)
-    # Without alternatives a query would find the transactions of all.
+    # Without alternatives the query would find the transactions of all parties.
     wanted = [_is_sent_by(field, pattern, node.name) for pattern in caller.parties or ("",)]
-    # A credential may have more parties than one list of alternatives may hold.
+    # A credential may have more parties than one list of alternatives takes.
     query["or"] = [{"or": wanted[at : at + ALTERNATIVES_MAX]} for at in range(0, len(wanted), ALTERNATIVES_MAX)]
     arguments["query"] = query
     return without_numbers
@@ -339,14 +339,14 @@ async def _group_sender(node: Node, caller: Caller, arguments: Arguments) -> Non
 
 
 async def _group_caller(node: Node, caller: Caller, arguments: Arguments) -> None:
-    """Only a member is answered, which its domain sees to; members see all of their group's contracts."""
+    """Require a group of the caller's parties; the domain answers only a member, and members see the whole group."""
     asked = arguments["call"]
     require_parties(caller, (asked.sender,), node.name)
     _require_group(node, caller, await node.groups.with_id(asked.domain, asked.group.content))
 
 
 async def _group_creator(node: Node, caller: Caller, arguments: Arguments) -> None:
-    """All members at this node are the caller's: nobody else's parties are put into a group."""
+    """Require that all members at this node are the caller's: no other local party is added to a group."""
     members: list[str] = arguments["spec"].members
     require_parties(caller, (each for each in members if _is_here(each, node.name)), node.name)
 
@@ -377,7 +377,7 @@ async def _message(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
 
 
 def _require_group(node: Node, caller: Caller, group: GroupView | None) -> None:
-    """A group of one of the caller's parties. Of any other nobody learns whether there is one."""
+    """Require a group of one of the caller's parties. The error does not reveal whether any other group exists."""
     if group is None or not any(may_act(caller, member, node.name) for member in group.members):
         raise Rejected(ErrorCode.NOT_AUTHORISED, "", "there is no such group of your parties")
 

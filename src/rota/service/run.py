@@ -1,12 +1,12 @@
-"""One node at work: the core with its adapters, from its start to its end.
+"""One run of a node: the core with its adapters, from start to stop.
 
-Theory of operation. The adapters perform what the core orders and tell it what happened; this module is the wiring
-between them, and nothing is decided here. A life begins when the store has said what the last one left. From then on
+Theory of operation. The adapters perform the core's effects and report events to it; this module is the wiring between
+them and decides nothing. A run begins when the store has returned the state that the previous run left. From then on
 three things run until the node is asked to stop: the engine that steps the core, the chain follower, and the
 connections to peers.
 
-Stopping is asked for once: the core hands its roles over, and the node waits until no contract needs it, at most
-`stop_timeout_ms`. Whatever is under way then is the next life's, as after a crash.
+On the first request to stop, the core hands over its roles, and the node waits until no contract needs it, at most
+`stop_timeout_ms`. Work that is still under way then is left to the next run, as after a crash.
 """
 
 from __future__ import annotations
@@ -82,34 +82,34 @@ from rota.wire.messages import CoordinatorState
 STORE_RETRY_S: Final = 0.5
 DRAIN_LOOK_S: Final = 0.02
 
-# A coordinator in one of these states has handed over what it had.
-# `mail` and `holdings` look at these events before the core gets them, and keep some.
+# `mail` and `holdings` get these events before the core does, and consume some.
 _MAY_BE_FOR_SERVICES: Final = (MessageReceived, StatesFound, ConnectionMade)
+# A coordinator in one of these states has handed over its intents.
 _LEFT: Final = (CoordinatorState.IDLE, CoordinatorState.OBSERVING, CoordinatorState.CLOSING)
 
 
 class Watcher(Protocol):
-    """Sees every event and every effect of a node; for traces, and for tests that judge a node by what it does."""
+    """Observe every event and effect of a node; for traces, and for tests that judge a node by its behaviour."""
 
     def saw_event(self, event: Event) -> None:
-        """Told to the core."""
+        """An event was given to the core."""
         ...
 
     def saw_effect(self, effect: Effect) -> None:
-        """Asked for by the core, and now done."""
+        """The core ordered an effect, which is about to be performed."""
         ...
 
 
-# Given the chain that earlier runs used, how many confirmations this run uses, and the chain's block 0. `Unavailable`
-# when the chain does not answer, or is another one.
+# Takes the chain that earlier runs used; returns the confirmations that this run uses and the chain's block 0. Raises
+# `Unavailable` when the chain does not answer or is a different one.
 DecideChain = Callable[[StoredChain], Awaitable[tuple[int, BlockHash | None]]]
 
 
 @dataclass(frozen=True, slots=True)
 class ChainQuestions:
-    """What is asked of the chain beside the index: where it stands, and the rounds of one contract.
+    """Queries to the chain beside the index: its height, and the rounds of one contract.
 
-    `forget_tree` is told when rounds of a contract were made up for.
+    `forget_tree` is called when the rounds of a contract have been backfilled.
     """
 
     latest_height: Callable[[], Awaitable[int]]
@@ -119,7 +119,7 @@ class ChainQuestions:
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """The world of one node. All of them tell what happens to the same ear."""
+    """The adapters of one node. All of them report events through the same callback."""
 
     store: Store
     ledger: Ledger
@@ -136,9 +136,9 @@ class Adapters:
 
 
 class RunningNode:
-    """`run` is a life of it. `adapters_for` is given the ear that they tell what happens; `account` pays.
+    """One run of a node: see `run`. `adapters_for` gets the callback for events; `account` pays.
 
-    Contracts are deployed through `factory`. `consent` says whose proposals to endorse or coordinate are taken.
+    Contracts are deployed through `factory`. `consent` decides which proposals to endorse or coordinate are accepted.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class RunningNode:
         self.users: Final = Users()
         self.acceptances: Final = Acceptances()
         self.is_stopping = False
-        # What else runs as long as the store is open; one that ends by itself has failed.
+        # Further tasks that run while the store is open; one that ends by itself has failed.
         self.beside: Final[list[Callable[[], Coroutine[Any, Any, None]]]] = []
         self.rounds_dispatched = 0
         self.submissions = 0
@@ -177,7 +177,7 @@ class RunningNode:
         self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
         self._stop: Final = asyncio.Event()
         self.started: Final = asyncio.Event()
-        # The hash of the chain's block 0, if the chain tells it.
+        # The hash of the chain's block 0, if the chain reports it.
         self.genesis: BlockHash | None = None
         self.engine: Final = Engine(self._perform, self.fail, name=name)
         self.adapters: Final = adapters_for(self.tell)
@@ -223,10 +223,10 @@ class RunningNode:
             note_rounds=self._note_rounds,
         )
 
-    # Its life.
+    # The run.
 
     async def run(self) -> None:
-        """Until it is asked to stop, or until an error of ours ends it, which is raised."""
+        """Run until stopped, or until an internal error ends the run; that error is raised."""
         if not await self._patiently(self.adapters.store.start):
             return
         running: list[asyncio.Task[None]] = []
@@ -268,7 +268,7 @@ class RunningNode:
             await self.adapters.store.close()
 
     def stop(self) -> None:
-        """Hand over, drain, and end; asked for a second time, end at once."""
+        """Hand over, drain, and end; a second call ends the run at once."""
         if self.is_stopping and not self._ended.done():
             catalogue.NODE_STOPPING_AT_ONCE.log()
             self._ended.set_result(None)
@@ -276,18 +276,18 @@ class RunningNode:
         self._stop.set()
 
     def fail(self, error: BaseException) -> None:
-        """An error of our own: this life ends, loudly."""
+        """End this run with an internal error, which `run` raises."""
         if not self._ended.done():
             self._ended.set_exception(error)
 
     def tell(self, event: Event) -> None:
-        """Something happened."""
+        """Pass an event to the services that handle it, and otherwise to the core."""
         if isinstance(event, MessageReceived) and self.confirming.take(event):
             return
         if isinstance(event, ContractLoaded) and not self._may_load(event.contract.address):
             event = ContractMissing(event.contract.address)
         elif isinstance(event, ContractMissing) and self._may_load(event.contract):
-            # It was added after the store was asked.
+            # The contract was added after the store was asked.
             self.adapters.store.perform(LoadContract(event.contract))
             return
         if self._watcher is not None:
@@ -308,7 +308,7 @@ class RunningNode:
                 tell()
 
     async def _settle_chain(self) -> None:
-        """Whether the chain is the one of this database, and how many confirmations make a block of it final."""
+        """Check that the chain is the one of this database, and set the number of confirmations for a final block."""
         if self._decide_chain is None:
             return
         store = self.adapters.store
@@ -320,7 +320,11 @@ class RunningNode:
         self.adapters.public.confirmations = decided
 
     async def _patiently(self, begin: Callable[[], Awaitable[None]], what: str = "the store") -> bool:
-        """What is away is waited for, unless the node is stopped meanwhile; a store that is not for us raises."""
+        """Call `begin` until it succeeds: retry on `Unavailable`. Returns whether it succeeded before the node was
+        stopped.
+
+        Other errors, as of a store that belongs to another node, are raised.
+        """
         repeated = Trouble()
         while not self.is_stopping:
             try:
@@ -335,7 +339,7 @@ class RunningNode:
         return False
 
     async def _begin(self) -> None:
-        """A new life of the core, from what the store has."""
+        """Start the core of a new run from the store's state."""
         store = self.adapters.store
         await self.adapters.services.begin()
         every = await store.contracts()
@@ -347,8 +351,8 @@ class RunningNode:
         self.contracts.is_complete = True
         for address, reason in self.contracts.unhosted.items():
             catalogue.CONTRACT_UNUSABLE.log(contract=address, reason=reason)
-        # A database may be new in place of one that was lost, or an old copy. This life must be later than all that
-        # peers have seen, or they would take no notice of it; a clock that was set back changes nothing.
+        # The database may be new, replacing a lost one, or an old copy. This run's incarnation must exceed all that
+        # peers have seen, or they would ignore the node; a clock that was set back changes nothing.
         stored = replace(stored, incarnation=max(stored.incarnation, time.time_ns() // 1_000_000))
         contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
         factory = self.factory or NO_CONTRACT
@@ -383,7 +387,7 @@ class RunningNode:
             self._ended.result()
 
     async def _drain(self) -> None:
-        """Roles are handed over and what was said has left, or the time for that is up."""
+        """Wait until roles are handed over and all messages have left, or the stop timeout has passed."""
         catalogue.NODE_STOPPING.log()
         self.engine.tell(StopRequested())
         with suppress(TimeoutError):
@@ -400,30 +404,30 @@ class RunningNode:
         return has_left and not self.engine.waiting and not len(self.engine.outbox)
 
     def _adapter_ended(self, task: asyncio.Task[None]) -> None:
-        """They run until they are cancelled: one that ends by itself has failed."""
+        """Fail the run when an adapter ends by itself: adapters run until they are cancelled."""
         if not task.cancelled():
             self.fail(task.exception() or AssertionError("an adapter ended by itself"))
 
     def final_height(self) -> int:
-        """The latest block of the chain that is as deep as it must be; -1 when there is none."""
+        """Return the latest block of the chain with enough confirmations; -1 when there is none."""
         return max(-1, self._head_height - self.config.confirmations)
 
     def when_head_moves(self, tell: Callable[[], None]) -> None:
-        """Tell this whenever the chain stands elsewhere."""
+        """Call this whenever the head of the chain changes."""
         self._on_head.append(tell)
 
     def when_prepared(self, tell: Callable[[ContractAddress, TransitionPrepared], None]) -> None:
-        """Tell this of each prepared transition, and after a restart of those that its sender did not acknowledge."""
+        """Call this for each prepared transition, and after a restart for those that its sender did not acknowledge."""
         self._on_prepared.append(tell)
 
     def before_closing(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Do this before the store is given back."""
+        """Call this before the store is closed."""
         self._closing_first.append(close)
 
     # Contracts.
 
     async def take_in(self, known: KnownContract) -> None:
-        """From now on this node has this contract, and makes up for what it has missed of it."""
+        """Add a contract to this node durably, and backfill its earlier rounds."""
         address = known.contract.address
         is_new = self.contracts.known(address) is None
         asked_at = max(known.deployed_at, await self.adapters.chain.latest_height())
@@ -432,7 +436,7 @@ class RunningNode:
             if is_new:
                 self.arrears.expect(address)
             self._have(known)
-            # Every fetch from here on looks for it; those that are under way go as far as the head of the index.
+            # Every fetch from here on includes the contract; fetches under way go as far as the head of the index.
             head = self.engine.core.index.head
             complete = replace(known, taken_in_at=max(asked_at, head.height if head is not None else 0))
             with suppress(Unavailable):
@@ -443,7 +447,10 @@ class RunningNode:
             catalogue.CONTRACT_ADDED.log(contract=address, peer=known.source)
 
     async def _note_rounds(self, contract: ContractAddress) -> None:
-        """The store has all rounds of a contract. If this is not written, the next run looks for them again."""
+        """Record that the store has all rounds of a contract.
+
+        If this write fails, the next run looks for them again.
+        """
         with suppress(Unavailable):
             async with self.confirming.turn:
                 known = await self.adapters.store.contract(contract)
@@ -455,22 +462,22 @@ class RunningNode:
         self.contracts.add(known)
 
     def _may_load(self, contract: ContractAddress) -> bool:
-        """The store may have a contract a moment before this node knows whether its endorsers have confirmed it.
+        """Whether the contract may be loaded: its endorsers have confirmed it, and it is not quarantined.
 
-        One that is quarantined is not loaded.
+        The store may have a contract a moment before this node knows whether its endorsers have confirmed it.
         """
         is_known = self.contracts.known(contract) is not None and not self.confirming.has(contract)
         return is_known and not self.contracts.is_quarantined(contract)
 
     async def call_private(self, hosted: Hosted, asked: UserCall) -> object:
-        """Ask a private contract. `Unavailable` where this node cannot write the blocks that may have changed it."""
+        """Call a private contract. `Unavailable` when this node cannot write the blocks that may have changed it."""
         trouble = self.adapters.store.trouble
         if trouble and self.engine.core.index.is_lost:
             raise Unavailable(f"{self.name} does not follow the chain: the store: {trouble}")
         return await self.adapters.services.call(hosted, asked)
 
     def _tell_of_arrears(self, event: Event) -> None:
-        """Rounds are durable that the index passed by, or states are missing."""
+        """Report rounds behind the index that are durable now, or ask for missing states."""
         if isinstance(event, RoundsMadeUp):
             self.adapters.chain.forget_tree(event.contract)
             self.tell(event)
@@ -479,21 +486,21 @@ class RunningNode:
             self.ask_for_states(event)
 
     def ask_for_states(self, wanted: Event) -> None:
-        """Ask everybody who may have states that this node lacks."""
+        """Ask all nodes that may have states that this node lacks."""
         self.tell(wanted)
         if isinstance(wanted, StatesWanted):
             self._makers.ask(wanted)
 
     def _author(self) -> tuple[int, int]:
-        """This life's number, and the height that it has seen: what every message has of who says it."""
+        """The incarnation and the height that this node puts into every message."""
         return self.engine.core.incarnation, self.engine.core.height
 
     def _is_own(self, intent: IntentId) -> bool:
-        """A user of this node submitted it, and it is under way or has just ended."""
+        """Whether a user of this node submitted it, and it is under way or has just ended."""
         return intent in self.engine.core.intake.open or self.users.recent_receipt(intent) is not None
 
     def _are_holders_there(self, contract: ContractAddress) -> bool:
-        """Everybody is connected who may have its private states."""
+        """Whether all nodes that may have the contract's private states are connected."""
         known = self.contracts.known(contract)
         holders = holders_of(known.contract) if known is not None else ()
         connected = self.engine.core.deployments.connected
@@ -502,7 +509,7 @@ class RunningNode:
     # Effects.
 
     def send(self, message: SendMessage) -> None:
-        """To a peer, or to this node itself."""
+        """Send a message to a peer, or to this node itself."""
         if message.peer == self.name:
             self.tell(MessageReceived(self.name, message.envelope))
         else:
@@ -515,7 +522,7 @@ class RunningNode:
                     tell(contract, record)
 
     def _perform(self, effect: Effect) -> None:
-        """Each goes to whom it is for; what is left is for the services."""
+        """Pass an effect to the adapter that performs it; by default to the services."""
         if self._watcher is not None:
             self._watcher.saw_effect(effect)
         if self.feed is not None and self.feed.is_watched:
@@ -567,7 +574,7 @@ class RunningNode:
 
 
 def _log_questions(records: tuple[Record, ...]) -> None:
-    """An operator has to act: nothing else of a node waits for one without a word."""
+    """Log deployments that need the operator's consent: nothing else of a node waits for an operator silently."""
     for proposal in (record.proposal for record in records if isinstance(record, DeploymentProposed)):
         if proposal.decision is Decision.ASKED:
             catalogue.CONTRACT_CONSENT_REQUIRED.log(

@@ -1,1 +1,1 @@
-"""ABIs that users stored, what bytes mean by them, and who a party is on the chain."""
+"""ABIs that users stored, decoding with them, and the addresses of parties on the chain."""

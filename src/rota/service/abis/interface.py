@@ -1,4 +1,4 @@
-"""What bytes on the chain mean, and who parties are there."""
+"""Decoding of bytes on the chain, and the addresses of parties there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AbiView:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What bytes mean: the values as JSON text in the style that was asked for, and the entry that says so."""
+    """Decoded bytes: the values as JSON text in the requested style, and the ABI entry that they match."""
 
     data: str
     summary: str
@@ -28,41 +28,41 @@ class Decoded:
 
 
 class Types(Protocol):
-    """What bytes on the chain mean, and who parties are there."""
+    """Decoding of bytes on the chain, and the addresses of parties there."""
 
     async def store_abi(self, abi: Sequence[AbiEntry]) -> bytes:
-        """Remember an ABI; the hash by which it is known."""
+        """Store an ABI; returns the hash that identifies it."""
         ...
 
     async def stored_abi(self, hash_: bytes) -> AbiView | None:
-        """The ABI of this hash."""
+        """Return the ABI with this hash."""
         ...
 
     async def query_abis(self, query: JsonValue) -> tuple[AbiView, ...]:
-        """The ABIs that a QueryJSON looks for."""
+        """Return the ABIs that a QueryJSON matches."""
         ...
 
     async def decode_call(self, call_data: bytes, data_format: str) -> Decoded:
-        """A call, by whatever ABI was stored. `Rejected` when none fits."""
+        """Decode call data with the stored ABIs. `Rejected` when none matches."""
         ...
 
     async def decode_error(self, revert_data: bytes, data_format: str) -> Decoded:
-        """What a contract reverted with."""
+        """Decode the data with which a contract reverted."""
         ...
 
     async def decode_event(self, topics: Sequence[bytes], data: bytes, data_format: str) -> Decoded:
-        """An event."""
+        """Decode an event."""
         ...
 
     async def resolve_verifier(self, identifier: str, algorithm: str, verifier_type: str) -> str:
-        """The address of a party of any node."""
+        """Return the address of a party of any node."""
         ...
 
 
 class HasTypes(Protocol):
-    """A node that knows what bytes mean."""
+    """A node that decodes bytes."""
 
     @property
     def types(self) -> Types:
-        """What it knows."""
+        """Its decoder."""
         ...

@@ -1,4 +1,4 @@
-"""What bytes mean: ABIs, and what is decoded with them; and who a party is on the chain."""
+"""ABIs, decoding with them, and the addresses of parties on the chain."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ DEFAULT: Final = ""
 
 
 class StoredABI(msgspec.Struct, frozen=True):
-    """An ABI, and the hash by which it is known."""
+    """An ABI, and the hash that identifies it."""
 
     hash: Word
     abi: list[dict[str, Any]]
 
 
 class DecodedBytes(msgspec.Struct, frozen=True):
-    """What bytes mean."""
+    """Decoded bytes."""
 
     data: msgspec.Raw
     summary: str

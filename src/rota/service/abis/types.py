@@ -1,7 +1,7 @@
-"""What bytes on the chain mean, and who parties are there: `service.interface.Types` on this node's store and keys.
+"""Decoding and party addresses: `service.interface.Types` on this node's store and keys.
 
-Every ABI that a user stores or submits is kept, and its functions, events and errors are found by what stands in front
-of them on the chain. Two entries may share that: the first that fits the bytes is taken.
+Every ABI that a user stores or submits is kept; its functions, events and errors are found by their selector or topic.
+Two entries may share one: the first that fits the bytes is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rota.service.asking import read_query
 from rota.service.interface import AbiEntry, AbiView, Decoded, JsonValue
 from rota.service.keys.verifiers import PartyVerifiers, require_known
 
-# Clients look for it: the event is one of somebody else's, and that is no fault.
+# The code that clients expect for an event of an unknown ABI, which is no fault.
 NO_EVENT: Final = "PD012229"
 
 NoteParty = Callable[[Party], Awaitable[object]]
@@ -40,16 +40,16 @@ class Types:
     # ABIs.
 
     async def store_abi(self, abi: Sequence[AbiEntry]) -> bytes:
-        """Remember an ABI; the hash by which it is known."""
+        """Store an ABI; returns the hash that identifies it."""
         return await self._store.add(read_abi(abi, "abi"))
 
     async def stored_abi(self, hash_: bytes) -> AbiView | None:
-        """The ABI of this hash."""
+        """Return the ABI with this hash."""
         found = await self._store.get(hash_)
         return _view(found) if found is not None else None
 
     async def query_abis(self, query: JsonValue) -> tuple[AbiView, ...]:
-        """The ABIs that a QueryJSON looks for."""
+        """Return the ABIs that a QueryJSON matches."""
         try:
             return tuple(_view(found) for found in await self._store.find(read_query(query)))
         except Rejected as flaw:
@@ -58,7 +58,7 @@ class Types:
     # Decoding.
 
     async def decode_call(self, call_data: bytes, data_format: str) -> Decoded:
-        """A call, by whatever ABI was stored."""
+        """Decode call data with the stored ABIs."""
         style = _style(data_format)
         known = await self._store.entries("function", call_data[:SELECTOR_BYTES])
         decoded = _first(known, style, lambda entry: codec.decode_call(entry, call_data, "callData", style), call_data)
@@ -67,7 +67,7 @@ class Types:
         return decoded
 
     async def decode_error(self, revert_data: bytes, data_format: str) -> Decoded:
-        """What a contract reverted with: Solidity's own errors, or one of an ABI that was stored."""
+        """Decode revert data: Solidity's own errors, or those of the stored ABIs."""
         style = _style(data_format)
         known = (TEXT_ERROR, PANIC, *await self._store.entries("error", revert_data[:SELECTOR_BYTES]))
         decoded = _first(
@@ -78,7 +78,7 @@ class Types:
         return decoded
 
     async def decode_event(self, topics: Sequence[bytes], data: bytes, data_format: str) -> Decoded:
-        """An event."""
+        """Decode an event with the stored ABIs."""
         style = _style(data_format)
         known = await self._store.entries("event", topics[0]) if topics else ()
         decoded = _first(known, style, lambda entry: codec.decode_event(entry, topics, data, "topics", style))
@@ -90,7 +90,7 @@ class Types:
     # Parties.
 
     async def resolve_verifier(self, identifier: str, algorithm: str, verifier_type: str) -> str:
-        """The verifier of a party; another node is asked for those of its parties."""
+        """Return the verifier of a party; another node is asked for those of its parties."""
         try:
             require_known(algorithm, verifier_type)
             party = party_of("keyIdentifier", identifier, self._node)
@@ -100,14 +100,14 @@ class Types:
         if not verifier:
             raise errors.invalid("keyIdentifier", f"{node_of(party)} has no party {party}")
         if node_of(party) == self._node:
-            # A user of ours uses it: from now on it is announced. If that cannot be written now, it is the next time.
+            # A user of this node uses the party, which announces it. If this cannot be written now, the next use does.
             with suppress(Unavailable):
                 await self._note(party)
         return verifier
 
 
 def read_abi(given: Sequence[AbiEntry], field: str) -> tuple[Entry, ...]:
-    """An ABI as a client wrote it. `errors.Rejected` names what is wrong."""
+    """Parse an ABI from a client. `errors.Rejected` names the entry that is wrong."""
     try:
         return codec.entries_of(given, field)
     except Rejected as flaw:
@@ -124,7 +124,7 @@ def _style(data_format: str) -> Style:
 def _first(
     known: Iterable[Entry], style: Style, shown: Callable[[Entry], object], content: bytes | None = None
 ) -> Decoded | None:
-    """By the first entry that fits."""
+    """Decode with the first entry that fits."""
     for entry in known:
         try:
             values = shown(entry)

@@ -1,1 +1,1 @@
-"""The submitting accounts of a node: which contract has one of its own, and which cannot pay."""
+"""The submitting accounts of a node: which contracts have their own, and which accounts cannot pay."""

@@ -1,8 +1,8 @@
-"""`service.interface.Paying`: what the accounts of a running node have, and which of them cannot pay.
+"""`service.interface.Paying`: the balances of a running node's accounts, and those that cannot pay.
 
-A balance is looked at every few seconds for accounts that have something to pay for, and for all when an operator asks.
-An account is short when it cannot pay for the cheapest round, or when the chain refused a transaction of it for want of
-funds. Where gas is free none is.
+Balances are read every few seconds for accounts that have something to pay for, and for all when an operator asks. An
+account is short when it cannot pay for the cheapest round, or when the chain refused a transaction of it for lack of
+funds. Where gas is free, none is short.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from rota.service.accounts.interface import AccountView
 from rota.service.run import RunningNode
 
 LOOK_S: Final = 10.0
-# Of so many accounts the balances are looked at, and so many of those that are short are named.
+# The number of accounts whose balances are read, and the number of short ones that a warning names.
 LOOKED_MAX: Final = 1_000
 NAMED_MAX: Final = 8
 COMMAND: Final = "`rota ledger fund FOLDER --contracts`"
 
 
 class PayingAccounts:
-    """Of one node. `client` asks its chain."""
+    """The accounts of one node. `client` queries its chain."""
 
     def __init__(self, running: RunningNode, signer: Signer, client: RpcClient) -> None:
         self._running: Final = running
@@ -43,7 +43,7 @@ class PayingAccounts:
         running.beside.append(self.run)
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check the balances periodically until cancelled."""
         while True:
             try:
                 await self._look()
@@ -52,13 +52,13 @@ class PayingAccounts:
             await asyncio.sleep(LOOK_S)
 
     async def list(self) -> tuple[AccountView, ...]:
-        """The shared one, and those of contracts that have used one or for which one was chosen."""
+        """Return the shared account, and those of contracts that have used one or for which one was chosen."""
         core = self._running.engine.core.submitters
         chosen = [contract for contract, is_own in core.chosen.items() if is_own]
         return await self._views(list(dict.fromkeys((SHARED_ACCOUNT, *core.next_nonces(), *chosen))))
 
     async def choose(self, contract: ContractAddress, is_own: bool | None) -> None:
-        """Which account pays for the next rounds of a contract; durable on return."""
+        """Choose the account that pays for the next rounds of a contract; durable on return."""
         if self._running.contracts.known(contract) is None:
             raise errors.invalid("contract", f"must be a contract of {self._running.name}, not {contract}")
         await self._running.adapters.store.accounts.choose(contract, is_own)
@@ -66,11 +66,11 @@ class PayingAccounts:
 
     @property
     def short_count(self) -> int:
-        """How many cannot pay."""
+        """The number of accounts that cannot pay."""
         return len(self._short)
 
     def warnings(self) -> tuple[str, ...]:
-        """One text for the operator that names all of them, beside readiness."""
+        """Return one text for the operator that names the short accounts; shown beside readiness."""
         if not self._short:
             return ()
         named = ", ".join(map(_named, self._short[:NAMED_MAX]))
@@ -87,7 +87,7 @@ class PayingAccounts:
                 catalogue.ACCOUNT_SHORT.log(account=_named(each), command=COMMAND)
 
     def _is_paying(self, account: ContractAddress) -> bool:
-        """Whether the next rounds are paid for by it: of its contract, or of those without one of their own."""
+        """Whether it pays for the next rounds: of its contract, or of contracts without an account of their own."""
         core = self._running.engine.core.submitters
         return not core.is_own_usual if account == SHARED_ACCOUNT else core.has_own(account)
 

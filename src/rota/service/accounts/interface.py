@@ -10,9 +10,9 @@ from rota.model.types import ContractAddress
 
 @dataclass(frozen=True, slots=True)
 class AccountView:
-    """An account: of a contract, or the one that the others share.
+    """A submitting account: of one contract, or shared by the others.
 
-    `rounds` is the number of the cheapest rounds for which it lasts at today's price, none where gas is free. A short
+    `rounds` is the number of the cheapest rounds that it can pay for at today's price, None where gas is free. A short
     account cannot pay for the next.
     """
 
@@ -29,19 +29,19 @@ class Paying(Protocol):
     """The accounts that pay for rounds. `Unavailable` when the chain or the store does not answer."""
 
     async def list(self) -> tuple[AccountView, ...]:
-        """The shared one, and those of contracts that have used one or for which one was chosen."""
+        """Return the shared account, and those of contracts that have used one or for which one was chosen."""
         ...
 
     async def choose(self, contract: ContractAddress, is_own: bool | None) -> None:
-        """Which account pays for the next rounds of a contract; without a choice the node's default does.
+        """Choose the account that pays for the next rounds of a contract; None restores the node's default.
 
-        `Rejected` when the contract is none of this node's; durable on return.
+        `Rejected` when this node does not have the contract; durable on return.
         """
         ...
 
 
 class HasAccounts(Protocol):
-    """A node that pays."""
+    """A node that pays for rounds."""
 
     @property
     def accounts(self) -> Paying:

@@ -1,1 +1,1 @@
-"""Triggers that every member attempts and nobody leads."""
+"""Triggers that every member attempts, without a leader."""

@@ -1,12 +1,12 @@
 """Automation at work: the pure `Automation` in an event loop, its effects performed (docs/automation.md).
 
-Theory of operation. Everything that happens is told as an event, and a step's effects are begun at once; each is
-answered by an event. A task of its own looks at the ledger every `look_ms`: new blocks give the ledger's time, events
-of contracts give tasks and endings. Less often it asks who the members are.
+Theory of operation. Everything that happens is passed to the core as an event, and a step's effects are begun at once;
+each is answered by an event. A separate task reads the ledger every `look_ms`: new blocks give the ledger's time,
+events of contracts give tasks and outcomes. Less often it reads the list of members.
 
-The clock is that of the process, which never jumps, set to the calendar once. A trigger is somebody's code: whatever it
-raises is its own failure, logged and counted, and never the node's. What has to survive a restart is written in
-order, and again until it is written.
+The clock is that of the process, which never jumps, set to the calendar once. A trigger is third-party code: any
+exception of it is the trigger's own failure, logged and counted, and never the node's. State that must survive a
+restart is written in order, and retried until it is written.
 """
 
 from __future__ import annotations
@@ -56,12 +56,15 @@ WRITES_WAITING_MAX: Final = 10_000
 RETRY_S: Final = 1.0
 MEMBERS_LOOK_MS: Final = 5_000
 
-# Something to write, and who waits for it.
+# Something to write, and the future of its caller, if any.
 _Write = tuple[Callable[[], Awaitable[None]], asyncio.Future[None] | None]
 
 
 class Automating:
-    """Of one node. `nodes` are those that are registered, `heard` what peers say of themselves in this life."""
+    """The automation of one node.
+
+    `nodes` returns the registered nodes, `heard` the announcements of peers in this run.
+    """
 
     def __init__(
         self,
@@ -100,13 +103,13 @@ class Automating:
 
     @property
     def is_on_ledger(self) -> bool:
-        """Whether any trigger is about the ledger: what nodes do for themselves needs no look at it."""
+        """Whether any trigger concerns the ledger: triggers of the node itself need no reads of it."""
         return any(not each.trigger.is_local for each in self.triggers.values())
 
-    # Its life.
+    # The run.
 
     async def run(self, book: TriggerBook) -> None:
-        """Until cancelled; an error of our own is raised."""
+        """Run until cancelled; an internal error is raised."""
         self._book = book
         await self._begin(book)
         self._spawn(self._write_on())
@@ -145,7 +148,7 @@ class Automating:
         )
 
     def _end_waiting(self) -> None:
-        """Whoever waits for something is told that it does not come."""
+        """Fail all open requests: the node is stopping."""
         stopping = Unavailable(f"{self.node} is stopping")
         for run in (each for runs in self._runs.values() for each in runs if not each.done()):
             run.set_exception(stopping)
@@ -157,22 +160,22 @@ class Automating:
     # Operators.
 
     async def pause(self, trigger: str) -> None:
-        """Begin nothing more; durable on return."""
+        """Pause a trigger; durable on return."""
         await self._tell_durably(PauseRequested(trigger))
 
     async def resume(self, trigger: str) -> None:
-        """Begin again; durable on return."""
+        """Resume a trigger; durable on return."""
         await self._tell_durably(ResumeRequested(trigger))
 
     async def run_once(self, trigger: str) -> ReportRun:
-        """Attempt all that is ready, now; what came of it."""
+        """Attempt all ready tasks now; returns the result."""
         ended: asyncio.Future[ReportRun] = asyncio.get_running_loop().create_future()
         self._runs.setdefault(trigger, []).append(ended)
         self.tell(RunOnceRequested(trigger))
         return await ended
 
     async def _tell_durably(self, event: Event) -> None:
-        """What it orders is written in order, so that what is ordered behind it is written when it is."""
+        """Step with an event and wait until its writes are durable: an empty write behind them marks the end."""
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.tell(event)
         self._order_write(_nothing, written)
@@ -185,7 +188,7 @@ class Automating:
         return self._epoch_ms + monotonic_ms()
 
     def tell(self, event: Event) -> None:
-        """Step, and begin what is asked for."""
+        """Step with an event and begin the effects."""
         if self.core is None:
             raise Unavailable("automation has not begun")
         for effect in self.core.step(self.now_ms(), event):
@@ -358,7 +361,7 @@ class Automating:
         self._members_due_ms = self.now_ms() + MEMBERS_LOOK_MS
 
     def _hear(self) -> None:
-        """What peers say of themselves is remembered: one that is away is a member all the same."""
+        """Remember the announcements of peers, so that a peer that is away remains a member."""
         for node, announced in self._heard().items():
             if self._announced.get(node) != announced:
                 self._announced[node] = announced
@@ -384,14 +387,14 @@ class Automating:
             try:
                 await _until_done(write)
             except Unanswerable as flaw:
-                # A name or a text that no column can hold: to try it again would hold up all that follows.
+                # A name or a text that no column can hold: retrying it would block all writes behind it.
                 catalogue.AUTOMATION_WRITE_REJECTED.log(reason=str(flaw))
             if written is not None and not written.done():
                 written.set_result(None)
 
 
 async def _nothing() -> None:
-    """Nothing is to be written."""
+    """Write nothing."""
 
 
 async def _until_done(ask: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401  # Whatever it answers.

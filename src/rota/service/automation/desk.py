@@ -1,11 +1,12 @@
-"""What triggers ask of the world, asked: contracts are read, transactions sent, and the chain is looked at for events.
+"""The answers to triggers' questions: contract reads, transactions, and events on the chain.
 
-A trigger's work is a generator of questions (`rota.automation.triggers`); `TriggerDesk.work` gets the answers. What a
-contract refuses is the trigger's to know (`Reverted`), what the world cannot say ends the work with `Unavailable`.
+A trigger's work is a generator of questions (`rota.automation.triggers`); `TriggerDesk.work` supplies the answers. A
+revert by a contract is passed to the trigger (`Reverted`); a question that cannot be answered now ends the work with
+`Unavailable`.
 
-`LedgerWatch` looks at the blocks that came since the last look: their time, their number of transactions, and the
-events that triggers watch. It begins with the latest block: what was before, a trigger finds by listing its tasks. A
-block that is taken back is not told; tasks that are there again are found by the next listing.
+`LedgerWatch` reads the blocks since its last look: their time, their number of transactions, and the events that
+triggers watch. It begins with the latest block: a trigger finds earlier tasks by listing them. A block that is taken
+back is not reported; tasks that exist again are found by the next listing.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ Service = Callable[..., Awaitable[object]]
 
 
 class TooManyQuestions(Exception):
-    """A trigger that asks without end."""
+    """A trigger has asked more questions than allowed."""
 
 
 class TriggerDesk:
-    """For all triggers of one node. `services` are what `Ask` may name."""
+    """Answer the questions of all triggers of one node. `services` are the services that `Ask` may name."""
 
     def __init__(self, account: Account, services: Mapping[str, Service]) -> None:
         self.account: Final = account
@@ -47,7 +48,7 @@ class TriggerDesk:
         self._services: Final = services
 
     async def work(self, asking: Work[Answer]) -> Answer:
-        """What a trigger's work comes to."""
+        """Run a trigger's work and return its result."""
         answer: Any = None
         refusal: Reverted | None = None
         for _ in range(QUESTIONS_MAX):
@@ -64,7 +65,7 @@ class TriggerDesk:
         raise TooManyQuestions(f"more than {QUESTIONS_MAX} questions for one answer")
 
     async def act(self, action: Action) -> tuple[Log, ...]:
-        """Perform it; the logs of its transaction. `TransactionRejected` or `Unavailable` when it was not."""
+        """Perform an action; returns the logs of its transaction. Raises `TransactionRejected` or `Unavailable`."""
         if isinstance(action, Ask):
             await self._ask(action)
             return ()
@@ -100,7 +101,7 @@ class TriggerDesk:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look showed: the times of new blocks, the transactions in them, and what was watched for."""
+    """The result of a look: the times of new blocks, their number of transactions, and the watched events."""
 
     times_ms: tuple[int, ...] = ()
     transactions: int = 0
@@ -108,7 +109,7 @@ class Looked:
 
 
 class LedgerWatch:
-    """Looks at the chain for all triggers of a node."""
+    """Watch the chain for all triggers of a node."""
 
     def __init__(self, client: RpcClient, watches: Sequence[Watch]) -> None:
         self._client: Final = client
@@ -116,7 +117,7 @@ class LedgerWatch:
         self._height: int | None = None
 
     async def look(self) -> Looked:
-        """What is new; `Unavailable` when the chain does not say."""
+        """Return the news since the last look; `Unavailable` when the chain does not answer."""
         try:
             return await self._look()
         except (RpcRefused, ValueError) as error:
@@ -150,7 +151,7 @@ class LedgerWatch:
         return read_logs(await self._client.call("eth_getLogs", wanted, attempts_max=LOOK_ATTEMPTS_MAX))
 
     async def _times_ms(self, head: Header, heights: set[int]) -> dict[int, int]:
-        """Of the head, and of those blocks that have events; of the oldest none is asked for when they are many."""
+        """Return the times of the head and of blocks with events; the oldest of very many get the head's time."""
         times_ms = {head.height: head.time_s * 1_000}
         others = sorted(heights - times_ms.keys())
         for height in others[:-HEADERS_MAX]:
@@ -165,7 +166,7 @@ class LedgerWatch:
         return times_ms
 
     async def _count(self, first: int, last: int) -> int:
-        """How many transactions these blocks have; of very many blocks at once, the latest."""
+        """Return the number of transactions in these blocks; of very many blocks only the latest are counted."""
         heights = range(max(first, last - BLOCKS_COUNTED_MAX + 1), last + 1)
         calls = [RpcCall("eth_getBlockTransactionCountByNumber", (quantity(height),)) for height in heights]
         together = await self._client.call_together(*calls, attempts_max=LOOK_ATTEMPTS_MAX)
@@ -173,7 +174,7 @@ class LedgerWatch:
 
 
 def events_in(logs: Sequence[Log], watches: Sequence[Watch], ledger_ms: int = 0) -> tuple[LedgerEvent, ...]:
-    """What is watched for in these logs, in their order."""
+    """Return the watched events in these logs, in their order."""
     found = []
     for log in logs:
         for watch in watches:

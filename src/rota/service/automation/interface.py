@@ -8,8 +8,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Times counted by bounds: each count is of those that exceed the bound before and not their own, the last of those
-    beyond all."""
+    """A histogram of times: each count is of those above the previous bound and within its own, the last of those above
+    all bounds."""
 
     bounds_s: tuple[float, ...]
     counts: tuple[int, ...]
@@ -18,7 +18,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A task that was refused too often, and the last reason."""
+    """A task that was rejected too often, and the last reason."""
 
     task: str
     reason: str
@@ -26,10 +26,11 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class TriggerView:
-    """A trigger at this node. `strategy` is the one that is used now, `wanted_strategy` the one that was configured.
+    """A trigger at this node. `strategy` is the one in use, `wanted_strategy` the configured one.
 
-    Counts are of this life of the process: `won` is what our transactions performed by the ledger's word, `lost` what
-    somebody else's did first, `skipped` what was done before we began, `failed` what is not done.
+    Counts are of this run of the process: `won` are tasks that this node's transactions performed according to the
+    ledger, `lost` those that another account performed first, `skipped` those done before this node began, `failed`
+    those not done.
     """
 
     name: str
@@ -58,7 +59,7 @@ class TriggerView:
 
 @dataclass(frozen=True, slots=True)
 class TriggerRun:
-    """What a run that an operator asked for came to: tasks by outcome, and the last failure."""
+    """The result of a run that an operator requested: tasks by outcome, and the last failure."""
 
     won: int
     lost: int
@@ -68,23 +69,25 @@ class TriggerRun:
 
 
 class Triggers(Protocol):
-    """The triggers that this node runs. `Rejected` where there is none of a name."""
+    """The triggers that this node runs. `Rejected` for an unknown name."""
 
     def list(self) -> tuple[TriggerView, ...]:
-        """All of them, as they are now."""
+        """Return all triggers with their present state."""
         ...
 
     async def pause(self, name: str) -> None:
-        """Begin nothing more of it, also after a restart. Durable on return."""
+        """Pause a trigger, also across restarts. Durable on return."""
         ...
 
     async def resume(self, name: str) -> None:
-        """Begin again, with what was set aside too. Durable on return; one that the configuration pauses is paused
-        again after a restart."""
+        """Resume a trigger and retry its set-aside tasks.
+
+        Durable on return; a pause in the configuration applies again after a restart.
+        """
         ...
 
     async def run_once(self, name: str) -> TriggerRun:
-        """Attempt what is ready, now and without delay, paused or not."""
+        """Attempt all ready tasks, now and without delay, paused or not."""
         ...
 
 

@@ -1,8 +1,8 @@
-"""Which triggers a node runs, and how: those that are shipped, and those of modules that the configuration names.
+"""The triggers that a node runs: shipped ones, and those of modules that the configuration names.
 
-`[automation]` has what holds for all of them, `[triggers.NAME]` what one has of its own: the same settings again, and
-the options that it asks for. A shipped trigger that needs a contract runs when its table names one. A module is
-loaded by its name; every class in it that is a `Trigger` and has a name of its own is run.
+`[automation]` has the settings for all of them, `[triggers.NAME]` those of one: the same settings again, and the
+options that it declares. A shipped trigger that needs a contract runs when its table names one. A module is
+loaded by its name; every class in it that is a `Trigger` and has its own name is run.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SETTINGS: Final = tuple(field.name for field in fields(TriggerSettings))
 
 
 class CannotLoad(Exception):
-    """The configuration names triggers that cannot be run; the text says what is wrong and what would be right."""
+    """The configuration names triggers that cannot be run; the text states the problem and the valid choices."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedTrigger:
-    """A trigger that runs here."""
+    """A trigger with its settings."""
 
     trigger: Trigger
     settings: TriggerSettings
@@ -37,14 +37,14 @@ class LoadedTrigger:
 
     @property
     def name(self) -> str:
-        """By which it is known everywhere."""
+        """The trigger's unique name."""
         return self.trigger.name
 
 
 def load_triggers(
     modules: Sequence[str], defaults: TriggerSettings, tables: Mapping[str, Mapping[str, object]], paused: Sequence[str]
 ) -> tuple[LoadedTrigger, ...]:
-    """All triggers of a node. `CannotLoad` names the key that is wrong."""
+    """Return all triggers of a node. `CannotLoad` names the key that is wrong."""
     kinds = {kind.name: kind for kind in SHIPPED}
     wanted = [kind.name for kind in SHIPPED if kind in ALWAYS or kind.name in tables]
     for module in modules:

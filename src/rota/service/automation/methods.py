@@ -1,4 +1,4 @@
-"""Automation: which triggers this node runs, how they stand, and an operator's hand on them."""
+"""Automation: the triggers that this node runs, their state, and manual control."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Name = Annotated[str, Meta(description="The trigger's name, such as advance-epoc
 
 
 class Attempted(msgspec.Struct, frozen=True):
-    """Tasks by how an attempt of them ended, in this life of the node."""
+    """Tasks by the outcome of their attempts in this run of the node."""
 
     won: int
     lost: int
@@ -24,14 +24,14 @@ class Attempted(msgspec.Struct, frozen=True):
 
 
 class TaskSetAside(msgspec.Struct, frozen=True):
-    """A task that was refused too often."""
+    """A task that was rejected too often."""
 
     task: str
     reason: str
 
 
 class TriggerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How a trigger stands. `strategy` is the one that is used: rank only where every member announces it."""
+    """The state of a trigger. `strategy` is the one in use: rank only where every member announces it."""
 
     name: str
     paused: bool
@@ -52,7 +52,7 @@ class TriggerStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What one run came to."""
+    """The result of one run."""
 
     won: int
     lost: int

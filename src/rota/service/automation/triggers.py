@@ -20,7 +20,7 @@ class Triggers:
         self._automating: Final = automating
 
     def list(self) -> tuple[TriggerView, ...]:
-        """All of them; none before the node has begun."""
+        """Return all triggers; none before the node has begun."""
         core = self._automating.core
         if core is None:
             return ()
@@ -28,26 +28,26 @@ class Triggers:
         return tuple(_view(duty, now_ms) for duty in core.duties.values())
 
     async def pause(self, name: str) -> None:
-        """Begin nothing more of it."""
+        """Pause a trigger."""
         await self._automating.pause(self._known(name))
 
     async def resume(self, name: str) -> None:
-        """Begin again."""
+        """Resume a trigger."""
         await self._automating.resume(self._known(name))
 
     async def run_once(self, name: str) -> TriggerRun:
-        """Attempt what is ready, now."""
+        """Attempt all ready tasks of a trigger now."""
         ended = await self._automating.run_once(self._known(name))
         return TriggerRun(ended.won, ended.lost, ended.skipped, ended.failed, ended.trouble)
 
     @property
     def transactions(self) -> int:
-        """Of all triggers, mined in this life."""
+        """The number of transactions of all triggers that were mined in this run."""
         return self._automating.desk.transactions_mined
 
     @property
     def ledger_transactions(self) -> int | None:
-        """Of everybody, in the blocks of that time; not counted where no trigger is about the ledger."""
+        """The number of all transactions in the blocks of this run; None if no trigger concerns the ledger."""
         return self._automating.ledger_transactions if self._automating.is_on_ledger else None
 
     def _known(self, name: str) -> str:

@@ -1,5 +1,5 @@
-"""Automation put together for one node: its triggers, its account, what it asks of the node itself, and who the others
-are."""
+"""Automation wired for one node: its triggers, its account, its services of the node, and its view of the
+members."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ADDRESS_BYTES: Final = 20
 
 
 def announced(triggers: Sequence[LoadedTrigger], account: Account) -> Announcement:
-    """What the node's hello says of automation."""
+    """Return the announcement of automation for the node's hello."""
     ranked = tuple(each.name for each in triggers if each.settings.strategy is Strategy.RANK)
     return Announcement(address_bytes(account.address), ranked)
 
@@ -49,7 +49,7 @@ def automate(
     look_ms: int,
     pruning: PrunableCompletions,
 ) -> Automating:
-    """Automation that runs as long as the node does."""
+    """Return the automation, which runs as long as the node does."""
     missing = MissingStates(
         lambda: running.adapters.store, running.contracts.addresses, lambda: running.engine.core.height, running.tell
     )
@@ -78,7 +78,7 @@ def automate(
 
 
 def _heard(peers: GrpcPeers) -> Mapping[NodeName, StoredAnnouncement]:
-    """An account is an address, or it is nobody's."""
+    """Return the peers' announcements; an account that is no address is ignored."""
     return {
         node: StoredAnnouncement(
             node,

@@ -1,4 +1,4 @@
-"""The base ledger for users (`Chain`): blocks that the node's own index has as confirmed."""
+"""The base ledger for users (`Chain`): blocks that this node's index has as confirmed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ROWS_DEFAULT: Final = 1_000
 NOBODY: Final = ContractAddress("0x" + "00" * 20)
 
 Item = TypeVar("Item")
-# Hashes by block, of the first and last block and the most blocks that are wanted.
+# Returns hashes by block, for the first and last block and the maximum number of blocks.
 TransactionsWithReceipts = Callable[[int, int, int], Awaitable[Mapping[int, frozenset[bytes]]]]
 
 
 class Chain:
-    """`service.blocks.interface.Chain`. `confirmed` tells the height up to which blocks are shown."""
+    """`service.blocks.interface.Chain`. `confirmed` returns the height up to which blocks are shown."""
 
     def __init__(
         self, looking_up: LookingUp, confirmed: Callable[[], int], with_receipts: TransactionsWithReceipts
@@ -39,7 +39,7 @@ class Chain:
         self._with_receipts: Final = with_receipts
 
     def confirmed_height(self) -> int:
-        """The latest block that is confirmed; 0 before there is one."""
+        """Return the latest confirmed block; 0 before there is one."""
         return max(0, self._confirmed())
 
     async def block(self, number: int) -> IndexedBlock | None:
@@ -53,24 +53,24 @@ class Chain:
         return await self._transactions_of(block) if block is not None else ()
 
     async def transaction(self, transaction_hash: bytes) -> IndexedTransaction | None:
-        """A transaction by its hash."""
+        """Return a transaction by its hash."""
         found = await self._found(transaction_hash)
         return _transaction(found.block, found.place, found.receipt) if found is not None else None
 
     async def transaction_with_nonce(self, sender: ContractAddress, nonce: int) -> IndexedTransaction | None:
-        """A transaction by its account and nonce."""
+        """Return a transaction by its account and nonce."""
         found = await self._looking_up.transaction_with_nonce(sender, nonce, self.confirmed_height())
         return _transaction(found.block, found.place, found.receipt) if found is not None else None
 
     async def events_of(self, transaction_hash: bytes) -> tuple[IndexedEvent, ...]:
-        """What a transaction emitted."""
+        """Return the events of a transaction."""
         found = await self._found(transaction_hash)
         return _events(found) if found is not None else ()
 
     async def decoded_events(
         self, transaction_hash: bytes, entries: tuple[AbiEntry, ...], result_format: str
     ) -> tuple[DecodedEvent, ...]:
-        """Those of its events that an ABI knows."""
+        """Return its events that an ABI matches, decoded."""
         try:
             known = [
                 each for each in codec.entries_of([dict(entry) for entry in entries], "abi") if each.kind == "event"
@@ -88,14 +88,14 @@ class Chain:
     # Queries.
 
     async def query_blocks(self, query: JsonValue) -> tuple[IndexedBlock, ...]:
-        """Those blocks that are looked for, of a bounded range."""
+        """Return the blocks that a query matches, of a bounded range."""
         wanted = read_query(query)
         first, last = self._range(wanted, "number", HEADERS_MAX)
         headers = await self._looking_up.headers(range(last, first - 1, -1))
         return await selected(wanted, [_block(header) for header in headers], BlockRow.of, ROWS_DEFAULT)
 
     async def query_transactions(self, query: JsonValue) -> tuple[IndexedTransaction, ...]:
-        """Those transactions that are looked for: of one hash, or of a bounded range of blocks."""
+        """Return the transactions that a query matches: of one hash, or of a bounded range of blocks."""
         wanted = read_query(query)
         named = _word_in(wanted, "hash")
         if named is not None:
@@ -110,7 +110,7 @@ class Chain:
         return await selected(wanted, every, TransactionRow.of, ROWS_DEFAULT)
 
     async def query_transactions_with_receipts(self, query: JsonValue) -> tuple[IndexedTransaction, ...]:
-        """Those of them that have a receipt at this node, in the latest blocks that hold such."""
+        """Return those of them that have a receipt at this node, in the latest blocks with such."""
         wanted = read_query(query)
         first, last = self._bounds(wanted, "blockNumber")
         found = await self._with_receipts(first, last, BLOCKS_MAX) if first <= last else {}
@@ -120,7 +120,7 @@ class Chain:
         return await selected(wanted, every, TransactionRow.of, ROWS_DEFAULT)
 
     async def query_events(self, query: JsonValue) -> tuple[IndexedEvent, ...]:
-        """Those events that are looked for: of one transaction, or of a bounded range of blocks."""
+        """Return the events that a query matches: of one transaction, or of a bounded range of blocks."""
         wanted = read_query(query)
         named = _word_in(wanted, "transactionHash")
         if named is not None:
@@ -132,15 +132,15 @@ class Chain:
         return await selected(wanted, every, EventRow.of, ROWS_DEFAULT)
 
     def _range(self, query: Query, name: str, most: int) -> tuple[int, int]:
-        """The blocks that a query is about, as far as it says so, at most so many, the latest of them."""
+        """Return the range of blocks to which a query is limited, cut to the latest `most`."""
         first, last = self._bounds(query, name)
         return max(first, last - most + 1), last
 
     def _bounds(self, query: Query, name: str) -> tuple[int, int]:
-        """The first and the last block that a query is about, as far as its statements bound them."""
+        """Return the first and last block to which the query's statements limit it."""
         first, last = 0, self.confirmed_height()
         if query.alternatives:
-            # Clients that page through blocks name the next ones in alternatives.
+            # Clients that page through blocks put the bounds of the next page into alternatives.
             each = [self._bounds(alternative, name) for alternative in query.alternatives]
             first, last = min(lower for lower, _ in each), max(upper for _, upper in each)
         for statement in query.statements:
@@ -165,7 +165,7 @@ class Chain:
         return tuple(_transaction(block, place, receipt) for place, receipt in enumerate(receipts))
 
     async def _places(self, logs: Iterable[Log]) -> dict[bytes, int]:
-        """Where the transactions of these logs stand in their blocks."""
+        """Return the indices of these logs' transactions in their blocks."""
         places: dict[bytes, int] = {}
         for height in dict.fromkeys(log.height for log in logs):
             block = await self._looking_up.block(height)
@@ -186,7 +186,7 @@ class BlockRow(Record):
 
     @classmethod
     def of(cls, block: IndexedBlock) -> BlockRow:
-        """As it is shown."""
+        """Return the row of a block."""
         return cls(block.number, block.hash.content, block.timestamp)
 
 
@@ -205,7 +205,7 @@ class TransactionRow(Record):
 
     @classmethod
     def of(cls, shown: IndexedTransaction) -> TransactionRow:
-        """As it is shown; an address that is not there is zero."""
+        """Return the row of a transaction; a missing address is zero."""
         return cls(
             shown.hash.content,
             shown.block_number,
@@ -230,7 +230,7 @@ class EventRow(Record):
 
     @classmethod
     def of(cls, event: IndexedEvent) -> EventRow:
-        """As it is shown."""
+        """Return the row of an event."""
         return cls(
             event.block_number,
             event.transaction_index,
@@ -257,7 +257,7 @@ def _number(given: object, name: str) -> int:
 
 
 def _word_in(query: Query, name: str) -> bytes | None:
-    """The hash that a query names, if it names one."""
+    """Return the hash that a query names, if any."""
     for statement in query.statements:
         if (statement.field, statement.operation, statement.is_negated) == (name, "eq", False):
             text = str(statement.values[0]).removeprefix("0x")
@@ -268,7 +268,7 @@ def _word_in(query: Query, name: str) -> bytes | None:
     return None
 
 
-# As clients read them.
+# Conversion for clients.
 
 
 def _block(header: Header) -> IndexedBlock:
@@ -296,7 +296,7 @@ def _events(found: FoundTransaction, with_all_logs: bool = False) -> tuple[Index
 
 
 def _event(log: Log, place: int, transaction: IndexedTransaction | None = None) -> IndexedEvent:
-    """An anonymous one has no signature; it is shown only where an ABI knows it."""
+    """Return an event as clients read it; an anonymous one has no signature and is shown only if an ABI matches it."""
     return IndexedEvent(
         log.height,
         place,

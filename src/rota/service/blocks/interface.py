@@ -46,7 +46,7 @@ class IndexedEvent(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class DecodedEvent(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An event that an ABI knows: by which contract, and with which values."""
+    """An event that an ABI matches: its contract, and its values."""
 
     block_number: int
     transaction_index: int
@@ -61,10 +61,10 @@ class DecodedEvent(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class Chain(Protocol):
-    """The base ledger, as far as it is confirmed by this node's rule. What is not there, or not yet, is None."""
+    """The confirmed part of the base ledger. A value that does not exist (yet) is None."""
 
     def confirmed_height(self) -> int:
-        """The latest block that counts as confirmed."""
+        """Return the latest block that counts as confirmed."""
         ...
 
     async def block(self, number: int) -> IndexedBlock | None:
@@ -72,41 +72,41 @@ class Chain(Protocol):
         ...
 
     async def transactions_in(self, number: int) -> tuple[IndexedTransaction, ...]:
-        """The transactions of a block, in its order."""
+        """Return the transactions of a block, in its order."""
         ...
 
     async def transaction(self, transaction_hash: bytes) -> IndexedTransaction | None:
-        """A transaction by its hash."""
+        """Return a transaction by its hash."""
         ...
 
     async def transaction_with_nonce(self, sender: ContractAddress, nonce: int) -> IndexedTransaction | None:
-        """A transaction by who sent it and its number among those."""
+        """Return a transaction by its account and nonce."""
         ...
 
     async def events_of(self, transaction_hash: bytes) -> tuple[IndexedEvent, ...]:
-        """What a transaction emitted, in order."""
+        """Return the events of a transaction, in order."""
         ...
 
     async def decoded_events(
         self, transaction_hash: bytes, abi: tuple[AbiEntry, ...], result_format: str
     ) -> tuple[DecodedEvent, ...]:
-        """Those of its events that an ABI knows."""
+        """Return its events that an ABI matches, decoded."""
         ...
 
     async def query_blocks(self, query: JsonValue) -> tuple[IndexedBlock, ...]:
-        """The blocks that a QueryJSON looks for."""
+        """Return the blocks that a QueryJSON matches."""
         ...
 
     async def query_transactions(self, query: JsonValue) -> tuple[IndexedTransaction, ...]:
-        """The transactions that a QueryJSON looks for."""
+        """Return the transactions that a QueryJSON matches."""
         ...
 
     async def query_transactions_with_receipts(self, query: JsonValue) -> tuple[IndexedTransaction, ...]:
-        """Those of them that have a receipt at this node."""
+        """Return those of them that have a receipt at this node."""
         ...
 
     async def query_events(self, query: JsonValue) -> tuple[IndexedEvent, ...]:
-        """The events that a QueryJSON looks for."""
+        """Return the events that a QueryJSON matches."""
         ...
 
 

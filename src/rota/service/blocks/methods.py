@@ -1,4 +1,4 @@
-"""The base ledger: blocks, transactions and events, as far as they are confirmed."""
+"""The confirmed blocks, transactions and events of the base ledger."""
 
 from __future__ import annotations
 

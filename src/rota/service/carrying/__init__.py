@@ -1,1 +1,1 @@
-"""Chained transactions: what other private contracts decide about and carry out."""
+"""Chained transactions: other private contracts decide about them and carry them out."""

@@ -13,7 +13,7 @@ durable before the next:
               refusal is sent again until the intent has ended
     settled   the intent has ended on the final chain, or this version of it has expired there
 
-A version that expires while it is on its way is not refused: its sender has it endorsed again. No carrier is asked for
+A version that expires while it is under way is not refused: its sender has it endorsed again. No carrier is asked for
 one that expires soon, nor for those of a sender's node that voids too many (`rests.py`).
 """
 
@@ -60,7 +60,7 @@ from rota.service.interface import Submission, Transactions, TransactionType
 from rota.service.run import RunningNode
 from rota.wire.messages import EndorserSignature, Envelope, TransactionReverted
 
-# So many are on their way at a time, in all and of one sender's node; the others wait in the store.
+# The maximum number under way, in all and of one sender's node; the others wait in the store.
 UNDER_WAY_MAX: Final = 1_024
 OF_ONE_MAX: Final = 128
 LOOK_S: Final = 5.0
@@ -76,7 +76,7 @@ Key = tuple[ContractAddress, Leaf, Digest]
 
 
 class CarryingDesk:
-    """Of one node, as long as its store is open."""
+    """The transitions of one node that others carry out, while its store is open."""
 
     def __init__(
         self, running: RunningNode, node: Transactions, signatures: Signatures, chain_id: int, client: RpcClient
@@ -98,13 +98,13 @@ class CarryingDesk:
         running.before_closing(self.close)
 
     def take(self, contract: ContractAddress, record: TransitionPrepared) -> None:
-        """It is being recorded, or was before a restart and is not acknowledged; of others nothing is to be done."""
+        """Begin with a transition being recorded, or unacknowledged after a restart, if it is to be carried out."""
         hosted = self._contracts.hosted(contract)
         if hosted is not None and hosted.carrier is not None:
             self._notes.begin(self._note(contract, record))
 
     async def run(self) -> None:
-        """Look for transitions to be carried out, permanently."""
+        """Carry out transitions until cancelled."""
         self._woken.set()
         while True:
             with suppress(TimeoutError):
@@ -119,12 +119,12 @@ class CarryingDesk:
                     self._tasks.begin(self._carry_out(each))
 
     async def close(self) -> None:
-        """The next run continues the work."""
+        """Stop the work; the next run continues it."""
         await self._notes.close()
         await self._tasks.close()
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """The answer, once no adapter is unavailable."""
+        """Repeat a question until no adapter is unavailable, and return the answer."""
         pause_s = PAUSE_S
         while True:
             try:
@@ -157,7 +157,7 @@ class CarryingDesk:
     # The carrier decides.
 
     async def _decided(self, carried: StoredCarried) -> StoredCarried:
-        """The same, with the reason if it is not carried out."""
+        """Return the carried transition, with the reason for refusal if it is not carried out."""
         book = self._running.adapters.store.carried
         try:
             chained = carried.chained
@@ -178,7 +178,7 @@ class CarryingDesk:
         return refused
 
     async def _account_for(self, carried: StoredCarried, *, has_failed: bool) -> None:
-        """Whether the sender voided it meanwhile; also the void may be taken back by the chain."""
+        """Record whether it was carried out or voided by its sender meanwhile; the void need not be final."""
         sender = carried.record.sender
         if not has_failed:
             self._rests.note_carried(sender)
@@ -190,7 +190,7 @@ class CarryingDesk:
             self._rests.note_voided(sender, _now_s())
 
     async def _submitted(self, carried: StoredCarried) -> IntentId | None:
-        """The transaction that carries it out, submitted now or before; none if that would come too late."""
+        """Return the transaction that carries it out, submitted now or before; None if that would come too late."""
         store = self._running.adapters.store
         known = await store.submissions.with_key(carried.idempotency_key)
         if known is not None:
@@ -203,7 +203,7 @@ class CarryingDesk:
         raise Unavailable("its transaction is being accepted")
 
     def _leaves_time(self, carried: StoredCarried) -> bool:
-        """As much as honest senders leave. The party names the bound, and the carrier pays for a call that fails."""
+        """Whether the time that honest senders leave is left: the party sets it, the carrier pays for a failed call."""
         config = self._running.config
         left_s = carried.record.prepared.valid_until_s - self._running.engine.core.chain_time_s
         return 2 * left_s >= min(config.validity_s, config.prepared_validity_s)
@@ -227,7 +227,7 @@ class CarryingDesk:
         except (DomainRejected, Unavailable):
             raise
         except Exception as error:
-            # A domain is another author's code: its failure ends this transaction, and not the node.
+            # A domain is third-party code: its failure ends this transaction, and not the node.
             catalogue.DOMAIN_FAILED.log(contract=contract, intent=transition.intent, operation="carry", error=error)
             raise DomainRejected("", f"the domain failed: {type(error).__name__}") from None
         return Submission(
@@ -240,9 +240,9 @@ class CarryingDesk:
         )
 
     async def _reason_of(self, carried: StoredCarried, chained: IntentId) -> str:
-        """Why the transaction that carries it out has reverted, once it has ended; empty when it is confirmed.
+        """Wait for the end of the transaction that carries it out; return why it reverted, or "" if it is confirmed.
 
-        If the intent is void meanwhile, or has expired, that transaction can only fail: it is cancelled, if it can be.
+        If the intent is void meanwhile, or has expired, that transaction can only fail: it is cancelled, if possible.
         """
         pause_s = PAUSE_S
         is_cancelled = False
@@ -269,7 +269,7 @@ class CarryingDesk:
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     async def _end_of(self, carried: StoredCarried) -> Outcome | None:
-        """On the final chain: reverted, too, if this version of the intent can no longer be committed there."""
+        """Return the outcome on the final chain; REVERTED also if this version can no longer be committed there."""
         prepared = carried.record.prepared
         made = prepared.transition
         leaf = AwaitedLeaf(carried.contract, made.intent, made.leaf, prepared.valid_until_s)
@@ -279,7 +279,7 @@ class CarryingDesk:
         return Outcome.REVERTED if ended.final_time_s > prepared.valid_until_s else None
 
     async def _refuse(self, carried: StoredCarried, reason: str) -> None:
-        """The endorser's own word: by a lie it could keep the transition from its carrier just as well."""
+        """Send the refusal, signed by the endorser. It gains nothing by lying: it could withhold the transition."""
         contract, party, made = carried.contract, carried.record.party, carried.record.prepared.transition
         hosted = self._contracts.hosted(contract)
         if hosted is None or not self._running.started.is_set():

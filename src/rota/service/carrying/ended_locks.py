@@ -1,4 +1,4 @@
-"""Locks that a delegate has ended on the chain, as a private contract gets to know of them at the endorser's node.
+"""Reporting locks that a delegate ended on the chain to their private contract, at the endorser's node.
 
 A delegate ends a lock by a public call, which no private contract decides about. The contract that decides about all
 other transitions is called afterwards (`Domain.notify`): by a transaction of this node's party, once for each lock.
@@ -39,12 +39,12 @@ KEY_DIGITS: Final = 32
 PAGE: Final = 100
 
 T = TypeVar("T")
-# Repeats until the adapters answer.
+# Repeats a question until the adapters answer.
 Patiently = Callable[[Callable[[], Awaitable[T]]], Awaitable[T]]
 
 
 class EndedLocks:
-    """Of one node. `patiently` repeats a question as long as an adapter is away."""
+    """The ended locks of one node. `patiently` repeats a question while an adapter is unavailable."""
 
     def __init__(
         self, running: RunningNode, node: Transactions, chain: LookingUp, patiently: Patiently[StoredListener | None]
@@ -56,7 +56,7 @@ class EndedLocks:
         self._is_followed: Final = asyncio.Event()
 
     async def note(self, transition: Transition) -> None:
-        """It is to be carried out. If it sets a lock, ends are followed from now on. `Unavailable`: store away."""
+        """Follow ends of locks from now on if this transition sets one. `Unavailable` when the store is away."""
         if transition.lock is None or transition.lock.kind is not LockKind.SET or self._is_followed.is_set():
             return
         listening = self._running.adapters.store.listening
@@ -84,7 +84,7 @@ class EndedLocks:
                 position = found.acknowledged.number
 
     async def _look(self, secret: bytes, position: int) -> StoredListener | None:
-        """The position behind the next receipts; nothing if there are none. `Unavailable` for now."""
+        """Return the position behind the next receipts; None if there are none. `Unavailable` for now."""
         listening = self._running.adapters.store.listening
         receipts = await listening.receipts_after(position, PAGE)
         if not receipts:
@@ -128,7 +128,7 @@ class EndedLocks:
         except (DomainRejected, Unavailable):
             raise
         except Exception as error:
-            # A domain is another author's code: its failure ends this call, and not the node.
+            # A domain is third-party code: its failure ends this call, and not the node.
             catalogue.DOMAIN_FAILED.log(
                 contract=hosted.contract.address, intent=made.intent, operation="notify", error=error
             )
@@ -143,7 +143,7 @@ class EndedLocks:
         )
 
     async def _delegate_of(self, contract: ContractAddress, lock: bytes, transaction: bytes) -> ContractAddress:
-        """Who ended the lock, as the ledger's event names it; zero if the chain no longer has the transaction."""
+        """Return the account that ended the lock, from the ledger's event; zero if the chain no longer has it."""
         found = await self._chain.transaction(transaction)
         topics = {topic_of("Lockable", "LockSpent"), topic_of("Lockable", "LockCancelled")}
         for log in found.receipt.logs if found is not None else ():

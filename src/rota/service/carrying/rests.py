@@ -1,4 +1,4 @@
-"""Rests: how long a hook is not asked about operations of a sender's node that spoiled earlier ones.
+"""Rests: pauses in which a hook is not asked about operations of a sender's node that spoiled earlier ones.
 
 Theory of operation. A party may void its operation at any time. If the hook's transaction is on its way by then, its
 call fails on the chain, and the hook's group pays for that. A few such operations are excused, and more to a node whose
@@ -30,13 +30,13 @@ class _Account:
 
 
 class Rests:
-    """Of the senders at one node, since its start; times are of one clock."""
+    """The rests of the senders at one node, since its start; times are of one clock."""
 
     def __init__(self) -> None:
         self._accounts: Final[dict[NodeName, _Account]] = {}
 
     def note_carried(self, sender: NodeName) -> None:
-        """An operation of this node was carried out."""
+        """Record that an operation of the sender's node was carried out."""
         account = self._accounts.get(sender)
         if account is not None:
             account.carried += 1
@@ -44,7 +44,7 @@ class Rests:
                 del self._accounts[sender]
 
     def note_voided(self, sender: NodeName, now_s: float) -> None:
-        """It voided an operation while the transaction that was to carry it out was on its way."""
+        """Record that it voided an operation while the transaction that was to carry it out was under way."""
         account = self._accounts.pop(sender, None) or _Account()
         self._accounts[sender] = account
         if len(self._accounts) > SENDERS_MAX:
@@ -57,6 +57,6 @@ class Rests:
         account.until_s = now_s + account.rest_s
 
     def has(self, sender: NodeName, now_s: float) -> bool:
-        """Nothing of this node is begun now."""
+        """Whether the node rests: none of its operations is begun now."""
         account = self._accounts.get(sender)
         return account is not None and now_s < account.until_s

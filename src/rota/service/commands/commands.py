@@ -1,19 +1,19 @@
-"""Commands in a running node: the desk decides (`rota.commands.desk`), this carries out what it asks for.
+"""Commands in a running node: the desk decides (`rota.commands.desk`), this module performs its effects.
 
-Theory of operation. Everything that happens is told to the desk in one event loop, one thing at a time; what it asks
-for is begun at once, in the order in which it was asked for. Writes share the node's commits, and look-ups of one turn
-of the loop are one reading. The transaction of a command is given to the node as any user's is, under a key of the
-command's own: given a second time after a crash, the node answers that it has it.
+Theory of operation. All events are given to the desk in one event loop, one at a time; its effects are begun at once,
+in their order. Writes share the node's commits, and the look-ups of one turn of the loop share one read. The
+transaction of a command is submitted to the node as any user's is, under a key of the command's own: if it is submitted
+a second time after a crash, the node answers that it has it.
 
 The chain may take back final blocks. Then a transaction has not ended until the chain has it again or cannot commit it
-any more; and completions that were published are compared with what the store says now, at the start and whenever
-receipts have changed, and corrected (`receipts_changed`).
+any more; published completions are compared with the store, at the start and whenever receipts have changed, and
+corrected (`receipts_changed`).
 
-The outcome is the receipt, as the node tells it to whoever waits in this process. A receipt that came in an earlier
-life is looked up at the start; beside that all that are awaited are looked up now and then, a few at a time, so that
-nothing waits for ever for something that was told when nobody listened.
+The outcome is the receipt, as the node delivers it to waiters in this process. A receipt from an earlier run is looked
+up at the start; in addition all awaited ones are looked up periodically, a few at a time, so that a notification that
+was missed delays an outcome but does not lose it.
 
-A caller that goes away ends its waiting and nothing else.
+A caller that disconnects ends its own waiting and nothing else.
 """
 
 from __future__ import annotations
@@ -107,43 +107,43 @@ Found = TypeVar("Found")
 
 
 class TransactionDesk(Protocol):
-    """Where the transactions of commands are given to, and their receipts had from."""
+    """Accepts the transactions of commands and provides their receipts."""
 
     async def submit(self, submission: interface.Submission) -> IntentId:
-        """Accept it; `errors.key_used` when the key was."""
+        """Submit a transaction; `errors.key_used` when its key was used."""
         ...
 
     async def transaction_with_key(self, key: str) -> IntentId | None:
-        """What was accepted under this key, now or in an earlier life."""
+        """Return the transaction with this key, from this run or an earlier one."""
         ...
 
     async def compared(self, submission: interface.Submission, intent: IntentId) -> Comparison:
-        """The digest of what a transaction asks for, and whether a submission asks for the same.
+        """Return the digest of the transaction, and whether the submission asks for the same.
 
         `Unavailable` when the store is away.
         """
         ...
 
     async def receipt(self, intent: IntentId) -> interface.ReceiptView | None:
-        """How it ended, if it has."""
+        """Return the receipt, or None while the transaction has none."""
         ...
 
     async def may_return(self, intent: IntentId) -> bool:
-        """Of one whose final block the chain took back: whether the chain may still commit it."""
+        """Whether the chain may still commit a transaction whose final block it took back."""
         ...
 
     def expect_receipt(self, intent: IntentId) -> asyncio.Future[Receipt]:
-        """Its receipt, to come in this life or of late."""
+        """Return a future for the receipt: one still to come in this run, or a recent one."""
         ...
 
 
 def wall_clock_us() -> int:
-    """The node's own clock, by which durations are measured."""
+    """Return the node's wall clock, by which durations are measured."""
     return time.time_ns() // 1_000
 
 
 class CommandOffice:
-    """`service.interface.Commands` of one life of a node. It takes commands from `begin` on."""
+    """`service.interface.Commands` of one run of a node. It accepts commands from `begin` on."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class CommandOffice:
         self._published = asyncio.Event()
         self._calls: Final[dict[int, asyncio.Future[Answer]]] = {}
         self._call_count = 0
-        # What the callers who wait have given, so that it need not be read back from its bytes.
+        # The submissions of waiting callers, so that they need not be decoded from their bytes.
         self._at_hand: Final[dict[str, interface.Submission]] = {}
         self._lookups: Final[list[ChangeId]] = []
         self._is_looking_up = False
@@ -179,10 +179,10 @@ class CommandOffice:
         self._may_be_contradicted = True
         self._store_trouble: Final = Trouble()
 
-    # Its life.
+    # The run.
 
     async def run(self) -> None:
-        """Begin when the store answers, then see to what waits, until cancelled."""
+        """Begin when the store answers, then process periodic work until cancelled."""
         await self.begin()
         while True:
             with suppress(Unavailable):
@@ -196,11 +196,11 @@ class CommandOffice:
                 self._may_be_contradicted = True
 
     def receipts_changed(self) -> None:
-        """Receipts that were final have changed, so that completions may no longer hold."""
+        """Final receipts have changed, so completions may no longer hold: compare them."""
         self._receipts_changed.set()
 
     async def _correct(self) -> None:
-        """Until nothing is found and no completion is on its way to the disk that may have to be corrected too."""
+        """Correct contradicted completions; the next sweep repeats this if some were found or are being written."""
         if not self._may_be_contradicted:
             return
         is_writing = self.desk.is_writing
@@ -211,7 +211,7 @@ class CommandOffice:
             self.tell(OutcomesContradicted(found))
 
     async def begin(self) -> None:
-        """What the last life left in flight is looked after."""
+        """Restore the stream and the commands in flight from the store, and continue them."""
         stream, in_flight = await self._answered(self.store.restore)
         self._desk = Desk(stream, in_flight, self._maximum_ms * 1_000, self._limits)
         if in_flight:
@@ -219,7 +219,7 @@ class CommandOffice:
         self._perform_all(self._desk.begin())
 
     async def close(self) -> None:
-        """As a crash would: the next life goes on from the store."""
+        """Cancel all work, as a crash would: the next run continues from the store."""
         ending: tuple[asyncio.Future[Any], ...] = (*self._tasks, *self._expected)
         for each in ending:
             each.cancel()
@@ -229,20 +229,20 @@ class CommandOffice:
 
     @property
     def desk(self) -> Desk:
-        """The desk; `CommandRejected` before the store has said what is in flight."""
+        """The desk. `CommandRejected` before the store has returned the commands in flight."""
         if self._desk is None:
             raise CommandRejected(errors.unavailable(f"{self.name} has not begun to take commands"))
         return self._desk
 
     @property
     def has_begun(self) -> bool:
-        """Whether it takes commands."""
+        """Whether it accepts commands."""
         return self._desk is not None
 
     # Commands.
 
     async def submit(self, submission: interface.CommandSubmission) -> interface.Acknowledgement:
-        """Answered when the transaction was handed over; with `OUTCOME_UNKNOWN` when that takes too long."""
+        """Submit a command; returns once its transaction is handed over. `OUTCOME_UNKNOWN` if that takes too long."""
         submitted = self._submitted(submission, wants_outcome=False)
         try:
             async with asyncio.timeout(self.patience_s):
@@ -258,7 +258,7 @@ class CommandOffice:
                 raise AssertionError(f"a submission is not answered with {answer}")
 
     async def submit_and_wait(self, submission: interface.CommandSubmission) -> Completion:
-        """Answered when the outcome is durable."""
+        """Submit a command and return its completion once durable."""
         answer = await self._ask(self._submitted(submission, wants_outcome=True))
         assert isinstance(answer, Completion), f"a submission is not answered with {answer}"
         return answer
@@ -287,13 +287,13 @@ class CommandOffice:
         return CommandSubmitted(self._next_call(), command, key, encode_submission(submission), wants_outcome)
 
     async def prune(self, offset: int) -> int:
-        """Forget completions up to this offset."""
+        """Delete completions up to this offset."""
         answer = await self._ask(PruningRequested(self._next_call(), offset))
         assert isinstance(answer, Pruned), f"pruning is not answered with {answer}"
         return answer.offset
 
     async def _ask(self, event: CommandSubmitted | PruningRequested) -> Answer:
-        """Tell the desk and wait; who stops waiting is not told."""
+        """Give the desk an event and wait for the answer; a caller that stops waiting does not affect the desk."""
         awaited: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         submission = self._at_hand.get(event.key) if isinstance(event, CommandSubmitted) else None
         try:
@@ -310,9 +310,9 @@ class CommandOffice:
         return answer
 
     async def _compared(self, submission: interface.Submission | None, failure: Failure) -> Failure:
-        """A duplicate says whether it asks for what was accepted; any other failure is as it was.
+        """Add to the failure of a duplicate whether it asks for the same; return any other failure unchanged.
 
-        Where that cannot be read now, nobody is told that it is a duplicate: it would count as a success.
+        If they cannot be compared now, the failure is `unavailable`: a duplicate would count as a success.
         """
         existing = dict(failure.metadata).get("existing_transaction_id")
         if submission is None or failure.error_id != errors.DUPLICATE_COMMAND:
@@ -334,7 +334,7 @@ class CommandOffice:
     # Completions.
 
     def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
-        """Whose completions may be read from here on."""
+        """Return the filter for the completions of an application and of parties."""
         if not application_id:
             raise errors.missing_field("application_id")
         if begin_exclusive < BEGIN_OFFSET:
@@ -349,7 +349,7 @@ class CommandOffice:
         return wanted
 
     async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
-        """What there is after an offset; what was pruned meanwhile is told."""
+        """Return completions after an offset; if they were pruned meanwhile, an error."""
         end = self.desk.stream.end
         try:
             page = await self.store.completions(wanted, after, end, limit)
@@ -361,23 +361,23 @@ class CommandOffice:
         return wanted.narrowed(page)
 
     async def published(self, after: int) -> None:
-        """Until the end lies beyond this offset."""
+        """Wait until the end lies beyond this offset."""
         while self.desk.stream.end <= after:
             await self._published.wait()
 
     async def end(self) -> Checkpoint:
-        """Where the stream ends now."""
+        """Return the present end of the stream."""
         stream = self.desk.stream
         return Checkpoint(stream.end, stream.published_at_us)
 
     # Configuration.
 
     def configuration(self) -> interface.CommandConfiguration:
-        """What holds now."""
+        """Return the present configuration."""
         return interface.CommandConfiguration(self._maximum_ms)
 
     async def configurations(self) -> AsyncIterator[interface.CommandConfiguration]:
-        """What holds now, and then each change of it."""
+        """Yield the present configuration, then each change."""
         while True:
             told_ms = self._maximum_ms
             yield interface.CommandConfiguration(told_ms)
@@ -385,7 +385,7 @@ class CommandOffice:
                 await self._maximum_changed.wait()
 
     def change_maximum(self, maximum_ms: int) -> None:
-        """An operator has changed it; from now on it holds."""
+        """Apply a maximum that an operator has changed."""
         self._maximum_ms = maximum_ms
         if self._desk is not None:
             self._step(self._desk, MaximumChanged(maximum_ms * 1_000))
@@ -394,7 +394,7 @@ class CommandOffice:
     # The desk.
 
     def tell(self, event: DeskEvent) -> None:
-        """Something happened."""
+        """Give the desk an event."""
         assert self._desk is not None, "nothing is asked for before it has begun"
         self._step(self._desk, event)
 
@@ -406,7 +406,7 @@ class CommandOffice:
             self.perform(effect)
 
     def perform(self, effect: DeskEffect) -> None:
-        """Begin to do this; what becomes of it is told."""
+        """Begin to perform an effect; its result becomes an event."""
         match effect:
             case AnswerCall(call, answer):
                 self._answer(call, answer)
@@ -472,7 +472,7 @@ class CommandOffice:
             self.tell(done)
 
     async def _answered(self, ask: Callable[[], Awaitable[Found]]) -> Found:
-        """Ask the store until it answers: nothing can continue without it."""
+        """Query the store until it answers: nothing can continue without it."""
         while True:
             try:
                 return await ask()
@@ -517,7 +517,7 @@ class CommandOffice:
             self._begin(self._look_up_all())
 
     async def _look_up_all(self) -> None:
-        """All that came while the last reading was under way are one reading."""
+        """Look up all waiting changes in one read, until none has come meanwhile."""
         try:
             while self._lookups:
                 changes = tuple(self._lookups)
@@ -544,7 +544,7 @@ class CommandOffice:
     # Transactions.
 
     async def _find(self, submission: InFlight) -> None:
-        """Was it handed over in an earlier life? A store that is away is asked again."""
+        """Look up whether it was handed over in an earlier run; repeat while the store is away."""
         found = await self._answered(lambda: self.transactions.transaction_with_key(submission.key))
         if found is None:
             self.tell(TransactionNotFound(submission.change))
@@ -557,7 +557,7 @@ class CommandOffice:
         change = submission.change
         try:
             wanted = self._at_hand.get(submission.key) or decode_submission(submission.transaction, submission.key)
-            # Whether it was accepted is certain before anybody is told: otherwise the change could happen twice.
+            # The acceptance must be known before it is reported: otherwise the change could happen twice.
             transaction = await settled(lambda: self.transactions.submit(wanted))
         except Rejected as flaw:
             existing = flaw.details.get("transactionId") if flaw.code is ErrorCode.KEY_USED else None
@@ -579,7 +579,7 @@ class CommandOffice:
         expected.add_done_callback(lambda receipt: self._receipt_came(change, transaction, receipt))
 
     def _receipt_came(self, change: ChangeId, transaction: IntentId, receipt: asyncio.Future[Receipt]) -> None:
-        """A future that was cancelled belongs to a life that ends. What lost its final block is swept until it ends."""
+        """End the command with its receipt. A run's end cancels the future; a broken finality is left to the sweep."""
         if receipt.cancelled():
             return
         told = receipt.result()
@@ -592,7 +592,7 @@ class CommandOffice:
             self.failed(error)
 
     async def _sweep(self) -> None:
-        """The longest awaited first; what has not ended goes to the back. `Unavailable` when the store is away."""
+        """Look up the longest awaited; those still open go to the back. `Unavailable` when the store is away."""
         for change, transaction in tuple(self._awaited.items())[:SWEPT_MAX]:
             await self._look_at(change, transaction)
             if change in self._awaited:
@@ -609,14 +609,14 @@ class CommandOffice:
             self._end(change, transaction, errors.lost())
 
     def _end(self, change: ChangeId, transaction: IntentId, failure: Failure | None) -> None:
-        """Told once, whoever was first to know."""
+        """Report the end of a command's transaction to the desk, once."""
         if self._awaited.get(change) == transaction:
             del self._awaited[change]
             self.tell(TransactionEnded(change, failure))
 
 
 def _set_anew(event: asyncio.Event) -> asyncio.Event:
-    """Wake all who wait, and give the others something new to wait for."""
+    """Wake all waiters, and return a new event for later ones."""
     event.set()
     return asyncio.Event()
 

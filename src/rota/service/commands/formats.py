@@ -1,7 +1,7 @@
-"""Commands as users write them, over gRPC and over JSON-RPC alike: read into what the node takes, and told in one way.
+"""Commands as users write them, over gRPC and JSON-RPC alike: parsing, and conversion of outcomes and errors.
 
-Who the user is comes from the credentials: the application is then the credential's name, and another one is refused.
-Where no credentials are needed, the user says which application it is.
+The caller is known by its credentials: the application is the credential's name, and any other one is refused.
+Where no credentials are needed, the caller names its application.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Parties = Annotated[list[Text], Meta(max_length=PARTIES_GIVEN_MAX)]
 
 
 class DurationText(Format):
-    """A duration as protobuf writes it in JSON."""
+    """A duration in protobuf's JSON format."""
 
     __slots__ = ()
     right = "seconds with an s behind them, such as '30s' or '1.5s'"
@@ -52,12 +52,12 @@ class DurationText(Format):
 
     @classmethod
     def canonical(cls, given: object) -> str | None:
-        """As it is written; whether it may be negative is for commands to say."""
+        """Return the text if it is a duration; commands check whether it may be negative."""
         return given if isinstance(given, str) and _DURATION.fullmatch(given) else None
 
     @property
     def microseconds(self) -> int:
-        """Rounded away from zero: a period is rather longer than shorter."""
+        """Return microseconds, rounded away from zero, so that a period is never shorter than given."""
         match = _DURATION.fullmatch(self)
         assert match is not None, "it was read"
         nanoseconds = int(match[2]) * 10**_FRACTION_DIGITS + int((match[3] or "0").ljust(_FRACTION_DIGITS, "0"))
@@ -66,12 +66,12 @@ class DurationText(Format):
 
 
 def duration_text_of(duration_us: int) -> DurationText:
-    """A duration as clients read it."""
+    """Return a duration as clients read it."""
     return DurationText(duration_text(duration_us))
 
 
 class CommandTransaction(TransactionInput, frozen=True, rename="camel"):
-    """What a command does: a private transaction or a call on the base ledger, as `ptx_sendTransaction` takes it.
+    """The transaction of a command: a private one or a call on the base ledger, as in `ptx_sendTransaction`.
 
     `from` may be left out where the command has one party. `idempotencyKey` must be: a command has its own.
     """
@@ -80,10 +80,10 @@ class CommandTransaction(TransactionInput, frozen=True, rename="camel"):
 
 
 class CommandInput(msgspec.Struct, frozen=True, rename="camel"):
-    """A command. The change that it means is that of its parties (`party` and `actAs`), application and command id.
+    """A command. Its change is identified by its parties (`party` and `actAs`), application and command id.
 
-    `deduplicationDuration` or `deduplicationOffset` says since when the change must not have been accepted; without
-    them it is the maximum duration. `readAs` and `transaction` are no part of the change.
+    `deduplicationDuration` or `deduplicationOffset` give the period in which the change must not have been accepted;
+    the default is the maximum duration. `readAs` and `transaction` do not identify the change.
     """
 
     command_id: Text
@@ -98,7 +98,7 @@ class CommandInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def command_of(given: Mapping[str, object]) -> CommandInput:
-    """A command from values that have the names of JSON-RPC; `CommandRejected` names the field that is wrong."""
+    """Return a command from values named as in JSON-RPC; `CommandRejected` names the field that is wrong."""
     try:
         return msgspec.convert(given, CommandInput, dec_hook=decode_format)
     except msgspec.ValidationError as error:
@@ -107,7 +107,7 @@ def command_of(given: Mapping[str, object]) -> CommandInput:
 
 
 def submission_of_command(given: CommandInput, node: NodeName) -> CommandSubmission:
-    """What the node is asked for; `CommandRejected` names the field that is to be mended."""
+    """Convert a command to a submission; `CommandRejected` names the field that is wrong."""
     if given.deduplication_duration is not None and given.deduplication_offset is not None:
         raise invalid("deduplication_offset", "must be left out where deduplication_duration is given")
     period: Period | None = None
@@ -134,7 +134,7 @@ def submission_of_command(given: CommandInput, node: NodeName) -> CommandSubmiss
 
 
 def application_of(given: str) -> str:
-    """Which application calls: its credential's name, where there are credentials."""
+    """Return the calling application: its credential's name, where there are credentials."""
     caller = CALLER.get()
     if caller is ANYBODY:
         return given
@@ -145,7 +145,7 @@ def application_of(given: str) -> str:
 
 
 def outcome_of(completion: Completion) -> Completion:
-    """A completion of a change that happened; `CommandRejected` with the offset when it did not."""
+    """Return the completion if the change happened; else raise `CommandRejected` with the offset."""
     failure = completion.failure
     if failure is None:
         return completion
@@ -155,20 +155,20 @@ def outcome_of(completion: Completion) -> Completion:
 
 
 def deadline_exceeded(timeout_ms: int) -> CommandRejected:
-    """Nobody waits any more; the command goes on."""
+    """The error of a wait that timed out; the command continues."""
     message = f"there was no outcome within {timeout_ms} ms; the command goes on"
     about = (("definite_answer", "false"),)
     return CommandRejected(Failure(StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", message, about))
 
 
 def invalid(field: str, message: str) -> CommandRejected:
-    """A field is not what it must be."""
+    """The error for an invalid field."""
     failure = Failure(StatusCode.INVALID_ARGUMENT, "INVALID_FIELD", f"{field}: {message}", (("field", field),))
     return CommandRejected(failure)
 
 
 def _only_party(node: NodeName, given: Sequence[str]) -> str:
-    """The party that a transaction is from where nobody says it."""
+    """Return the only party of a command, as the default sender of its transaction."""
     whole = {text if "@" in text else f"{text}@{node}" for text in given if text}
     if not whole:
         message = "act_as: must be given, or party: a command has at least one party"

@@ -1,4 +1,4 @@
-"""Commands that happen once, and how they ended."""
+"""Commands that happen once, and their outcomes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from rota.service.submissions.interface import Submission
 
 @dataclass(frozen=True, slots=True)
 class CommandSubmission:
-    """A command as it was submitted: only the types of its fields have been looked at.
+    """A command as it was submitted: only the types of its fields have been checked.
 
-    `transaction` is what it does. Without a period it is the maximum duration; without a submission id one is made.
+    `transaction` is the command's transaction. The default period is the maximum duration; a submission id is generated
+    if none is given.
     """
 
     application_id: str
@@ -29,7 +30,7 @@ class CommandSubmission:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """A command was handed over: there will be one completion of it."""
+    """A command was handed over: it will get one completion."""
 
     submission_id: str
     transaction: IntentId
@@ -37,53 +38,53 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class CommandConfiguration:
-    """What submitters may rely on."""
+    """The guarantees that submitters can rely on."""
 
     maximum_duration_ms: int
 
 
 class Commands(Protocol):
-    """Commands that happen once, and how they ended. What is not done is raised as `CommandRejected`."""
+    """Commands that happen once, and their outcomes. `CommandRejected` is raised for a command that is not done."""
 
     async def submit(self, submission: CommandSubmission) -> Acknowledgement:
-        """Answered when it is handed over; the outcome is a completion."""
+        """Submit a command; returns once it is handed over. The outcome is a completion."""
         ...
 
     async def submit_and_wait(self, submission: CommandSubmission) -> Completion:
-        """Answered when its outcome is durable. A rejection that is found out at once is raised."""
+        """Submit a command and return its completion once durable. An immediate rejection is raised."""
         ...
 
     def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
-        """Whose completions may be read from here on; whether that can be had is looked at now."""
+        """Return the filter for an application's and parties' completions; checks now that this offset is available."""
         ...
 
     async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
-        """What there is after an offset, in its order, and how far it was read; at once, perhaps empty."""
+        """Return completions after an offset, in order, and the offset reached; at once, perhaps without any."""
         ...
 
     async def published(self, after: int) -> None:
-        """Until the end lies beyond this offset."""
+        """Wait until the end lies beyond this offset."""
         ...
 
     async def end(self) -> Checkpoint:
-        """Where the stream of completions ends now."""
+        """Return the present end of the stream of completions."""
         ...
 
     async def prune(self, offset: int) -> int:
-        """Forget completions up to this offset; up to where they are forgotten now."""
+        """Delete completions up to this offset; returns the offset up to which they are deleted now."""
         ...
 
     def configuration(self) -> CommandConfiguration:
-        """What holds now."""
+        """Return the present configuration."""
         ...
 
     def configurations(self) -> AsyncIterator[CommandConfiguration]:
-        """What holds now, and then each change of it."""
+        """Yield the present configuration, then each change."""
         ...
 
 
 class HasCommands(Protocol):
-    """A node that takes commands."""
+    """A node that accepts commands."""
 
     @property
     def name(self) -> NodeName:
@@ -92,4 +93,4 @@ class HasCommands(Protocol):
 
     @property
     def commands(self) -> Commands:
-        """They."""
+        """Its commands."""

@@ -1,7 +1,7 @@
-"""What a command does, in bytes: a submission of a transaction that outlives the process.
+"""Encoding of a command's submission in bytes, which outlives the process.
 
-Written by the names of its fields, as JSON of any numbers: a command that was in flight when a node was stopped is read
-by whatever version is started next.
+It is JSON by the names of the fields, with numbers of any size: a command that was in flight when a node was stopped is
+read by the version that is started next.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rota.service.interface import GasOptions, Submission, TransactionType, Whic
 
 
 def encode_submission(submission: Submission) -> bytes:
-    """Without its idempotency key: that is the command's."""
+    """Encode a submission without its idempotency key, which is the command's."""
     options = submission.options
     kept: dict[str, object] = {
         "type": submission.type.value,
@@ -53,7 +53,7 @@ def encode_submission(submission: Submission) -> bytes:
 
 
 def decode_submission(content: bytes, key: str) -> Submission:
-    """The same, under this idempotency key."""
+    """Decode a submission under this idempotency key."""
     kept: dict[str, Any] = json.loads(content)
     return Submission(
         type=TransactionType(kept["type"]),
@@ -69,7 +69,7 @@ def decode_submission(content: bytes, key: str) -> Submission:
         depends_on=tuple(IntentId(bytes.fromhex(other)) for other in kept["depends_on"]),
         submit_mode=SubmitMode(kept["submit_mode"]),
         options=GasOptions(kept["gas"], kept["value_wei"], kept["fee_max_wei"], kept["tip_wei"]),
-        # Those that were kept before there was a choice may pay any.
+        # Records from before this option existed may pay any party.
         payees=WhichPayees(kept.get("payees", WhichPayees.ANY.value)),
         awaits=tuple(
             AwaitedLeaf(ContractAddress(contract), IntentId(bytes.fromhex(intent)), Leaf(bytes.fromhex(leaf)), until_s)

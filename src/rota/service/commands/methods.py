@@ -45,7 +45,7 @@ class CommandAcknowledgement(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CommandOutcome(msgspec.Struct, frozen=True, rename="camel"):
-    """A command happened; its completion stands at the offset."""
+    """A command happened; its completion is at the offset."""
 
     submission_id: str
     transaction_id: Uuid | None
@@ -62,7 +62,7 @@ class CommandFailure(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CommandCompletion(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How a submission ended. It happened if there is no `failure`. The period is the effective one.
+    """The outcome of a submission. It happened if there is no `failure`. The period is the effective one.
 
     `correctsOffset` is the offset of an earlier completion of the same submission that no longer holds, because the
     chain took back blocks that were final.
@@ -82,14 +82,14 @@ class CommandCompletion(msgspec.Struct, frozen=True, rename="camel", omit_defaul
 
 
 class CommandCompletions(msgspec.Struct, frozen=True, rename="camel"):
-    """Completions in their order. Nothing more is to come up to `checkpoint`: go on from there."""
+    """Completions in their order. No further one comes up to `checkpoint`: continue from there."""
 
     completions: list[CommandCompletion]
     checkpoint: int
 
 
 class CommandSettings(msgspec.Struct, frozen=True, rename="camel"):
-    """What submitters may rely on."""
+    """The guarantees that submitters can rely on."""
 
     max_deduplication_duration: DurationText
 

@@ -1,4 +1,4 @@
-"""Which completions may be forgotten, and forgetting them (`automation.shipped`)."""
+"""Finding completions that may be deleted, and deleting them (`automation.shipped`)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rota.service.commands.commands import CommandOffice, wall_clock_us
 
 
 class PrunableCompletions:
-    """Of one node. The office is there when the node has begun."""
+    """The prunable completions of one node. The office exists once the node has begun."""
 
     def __init__(self, office: Callable[[], CommandOffice], store: CommandStore) -> None:
         self._office: Final = office
         self._store: Final = store
 
     async def offset(self, keep_ms: int) -> int:
-        """The latest that is older than this and than every supported period; 0 when there is none."""
+        """Return the latest offset older than this and than every supported period; 0 when there is none."""
         office = self._office()
         if not office.has_begun:
             raise Unavailable("commands are not taken yet")
@@ -31,7 +31,7 @@ class PrunableCompletions:
         return latest if latest > stream.pruned else 0
 
     async def prune(self, offset: int) -> None:
-        """Forget all up to this one."""
+        """Delete all completions up to this offset."""
         try:
             await self._office().prune(offset)
         except CommandRejected as rejected:

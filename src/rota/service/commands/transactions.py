@@ -27,27 +27,27 @@ class NodeTransactions:
         self._running: Final = running
 
     async def submit(self, submission: interface.Submission) -> IntentId:
-        """As any user's."""
+        """Submit it as any user's transaction."""
         return await self._node.submit(submission)
 
     async def transaction_with_key(self, key: str) -> IntentId | None:
-        """By the store's word."""
+        """Return the transaction with this key from the store."""
         return await self._running.adapters.store.submissions.with_key(key)
 
     async def compared(self, submission: interface.Submission, intent: IntentId) -> Comparison:
-        """By the store's word."""
+        """Compare the submission with the stored transaction."""
         return await self._compare(submission, intent)
 
     async def receipt(self, intent: IntentId) -> interface.ReceiptView | None:
-        """By the store's word, or by what was told of late."""
+        """Return the receipt from the store, or a recent one from memory."""
         return await self._node.receipt(intent)
 
     async def may_return(self, intent: IntentId) -> bool:
-        """By the store's word."""
+        """Return from the store whether the chain may still commit it."""
         return await self._running.adapters.store.listening.may_return(intent)
 
     def expect_receipt(self, intent: IntentId) -> asyncio.Future[Receipt]:
-        """As the core tells it. Of public transactions it knows nothing: those are looked at until they have ended."""
+        """Wait for the core's receipt. The core does not know public transactions: these are polled until they end."""
         if self._running.adapters.public.held(intent) is None:
             return self._running.users.expect_receipt(intent)
         return asyncio.create_task(self._public_receipt(intent))

@@ -1,4 +1,4 @@
-"""`service.interface.Consents`: what the operator of this node is asked, and what the operator decides."""
+"""`service.interface.Consents`: the open questions to this node's operator, and the operator's decisions."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ Ask = Callable[[Callable[[str], Event]], Awaitable[object]]
 
 
 class Consents:
-    """Of one node. `ask` tells its core something and waits for the reply."""
+    """The consents of one node. `ask` gives its core an event and waits for the reply."""
 
     def __init__(self, running: RunningNode, ask: Ask) -> None:
         self._running: Final = running
         self._ask: Final = ask
 
     async def list(self) -> tuple[ConsentQuestion, ...]:
-        """All open questions, the oldest first."""
+        """Return all open questions, the oldest first."""
         shown = []
         for question in self._questions():
             shown.append(shown_question(question, self._running.name, self._running.config.proposal_ttl_s))
-            # A genesis may be large: others get their turn between two.
+            # A genesis may be large: yield to other tasks after each.
             await asyncio.sleep(0)
         return tuple(shown)
 
     async def accept(self, proposer: NodeName, deployment: IntentId) -> None:
-        """This node takes part in the contract."""
+        """Agree to take part in the contract."""
         await self._ask(lambda reply_to: ProposalDecided(reply_to, proposer, deployment, is_given=True))
 
     async def refuse(self, proposer: NodeName, deployment: IntentId, reason: str) -> None:
-        """It does not, and the proposer is told why."""
+        """Refuse to take part; the proposer receives the reason."""
         await self._ask(lambda reply_to: ProposalDecided(reply_to, proposer, deployment, is_given=False, reason=reason))
 
     @property
     def open_count(self) -> int:
-        """How many questions are open."""
+        """The number of open questions."""
         return len(self._questions())
 
     def warnings(self) -> tuple[str, ...]:
-        """What an operator is told beside readiness."""
+        """Return the warning about open questions, shown beside readiness."""
         count = self.open_count if self._running.started.is_set() else 0
         if not count:
             return ()
@@ -58,14 +58,14 @@ class Consents:
         return (f"{count} {waiting} for consent to endorse or coordinate: see `rota consent list`",)
 
     def _questions(self) -> tuple[Proposal, ...]:
-        """A contract that an operator added by hand since is agreed to."""
+        """Return the open questions. Contracts that the operator has added by hand since are left out as agreed."""
         known = self._running.contracts.known
         every = self._running.engine.core.questions
         return tuple(each for each in every if each.contract is None or known(each.contract) is None)
 
 
 def shown_question(question: Proposal, node: NodeName, ttl_s: int) -> ConsentQuestion:
-    """What the operator of this node decides about, with the names that the proposer wrote."""
+    """Return a question as the operator sees it, with the proposer's names made printable."""
     genesis = decode_genesis(question.genesis)
     return ConsentQuestion(
         question.peer,
@@ -87,7 +87,7 @@ def shown_question(question: Proposal, node: NodeName, ttl_s: int) -> ConsentQue
 
 
 def _shown_name(name: str) -> str:
-    """A name may be long, or have characters that change what a terminal shows of the lines around it."""
+    """Return a name cut to a maximum length, and without characters that could change what a terminal shows."""
     start = name[:NAME_CHARACTERS_SHOWN_MAX]
     shown = "".join(character if character.isprintable() else "?" for character in start)
     return shown if start == name else f"{shown}…"

@@ -1,4 +1,4 @@
-"""Contracts that name this node as endorser or coordinator, and that its operator has to agree to."""
+"""Contracts that name this node as endorser or coordinator and need its operator's consent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.model.types import Contract, ContractAddress, IntentId, NodeName, Part
 
 @dataclass(frozen=True, slots=True)
 class ConsentQuestion:
-    """One of them. Of long lists of names the first are shown; `contract` is set when the chain has it already.
+    """A question for the operator. Long lists of names are cut; `contract` is set when the chain has it already.
 
     `terms` has the terms of sequencing.
     """
@@ -33,25 +33,25 @@ class ConsentQuestion:
 
 
 class Consents(Protocol):
-    """What the operator is asked. `Rejected` where nothing is asked about an id; durable on return."""
+    """The questions for the operator. `Rejected` for an id without a question; durable on return."""
 
     async def list(self) -> tuple[ConsentQuestion, ...]:
-        """All open questions, the oldest first."""
+        """Return all open questions, the oldest first."""
         ...
 
     async def accept(self, proposer: NodeName, deployment: IntentId) -> None:
-        """This node takes part in the contract."""
+        """Agree that this node takes part in the contract."""
         ...
 
     async def refuse(self, proposer: NodeName, deployment: IntentId, reason: str) -> None:
-        """It does not, and the proposer is told why."""
+        """Refuse to take part; the proposer receives the reason."""
         ...
 
 
 class HasConsents(Protocol):
-    """A node with an operator."""
+    """A node whose operator decides about contracts."""
 
     @property
     def consents(self) -> Consents:
-        """What the operator is asked."""
+        """The questions for the operator."""
         ...

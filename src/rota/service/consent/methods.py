@@ -23,11 +23,11 @@ Reason = Annotated[str, Meta(max_length=REASON_LETTERS_MAX, description="Why, fo
 
 
 class PendingConsent(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A contract in which this node is to take part, and about which its operator has not decided.
+    """A contract that names this node and waits for its operator's decision.
 
-    `parts` has `endorse`, `coordinate` or both. Of members and endorsers the first 16 are shown, and how many there
-    are; a name is cut after 200 characters, and what cannot be printed in it is a question mark. `contract` is there
-    when the contract is on the chain already and a node told this one of it. After `expires` it counts as refused.
+    `parts` has `endorse`, `coordinate` or both. Of members and endorsers the first 16 are shown, and their number; a
+    name is cut after 200 characters, and unprintable characters are shown as question marks. `contract` is set when the
+    contract is on the chain already and a peer has reported it to this node. After `expires` it counts as refused.
     """
 
     proposer: str

@@ -1,8 +1,8 @@
-"""Contracts that this node learns of from others, and what it tells others of its own (decision 32).
+"""Contracts that this node learns of from peers, and the contracts that it tells peers of (decision 32).
 
-The core decides whom to ask and whom to answer; here the chain is asked whether a genesis is what a peer says, and the
-contract is taken in as an operator's would be (`seq_addContract`). What the chain does not say is false; what it says
-and this node cannot have, because its domain is not loaded or its own key is another, is only refused.
+The core decides which peers to ask and to answer; this module checks a peer's genesis against the chain and adds the
+contract as an operator would (`seq_addContract`). A claim that the chain does not confirm is false; a contract that the
+chain confirms and this node cannot have, because its domain is not loaded or its own key differs, is only refused.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ FindContract = Callable[[ContractAddress], Awaitable[KnownContract | None]]
 TakeIn = Callable[[KnownContract], Awaitable[None]]
 AcquaintanceEffect = ListContracts | SiftContracts | FindGenesis | AcquireContract
 
-# What the core asks for at a time is bounded; what it has given up may still wait for the chain here.
+# The core asks for a bounded number at a time; orders that it has given up may still wait for the chain here.
 ACQUIRING_MAX: Final = 128
-# Each of up to 1 MiB. What is more at a time is dropped, and asked for again.
+# Each is up to 1 MiB. Further ones are dropped, and asked for again.
 GIVING_MAX: Final = 8
 
 
 class Acquainting:
-    """Of one node. One contract is looked up at a time: who names many waits for itself."""
+    """The acquisitions of one node. One contract is looked up at a time, so many contracts of one peer wait in line."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Acquainting:
         self._giving: Final = Background("geneses for peers")
 
     def perform(self, order: AcquaintanceEffect, take_in: TakeIn) -> None:
-        """What is in memory is told at once; chain and store are asked beside the core."""
+        """Perform an order: answer at once from memory; read chain and store in background tasks."""
         match order:
             case ListContracts(peer, request_id, after):
                 found = self._contracts.open_to(peer, after, CONTRACTS_LISTED_MAX)
@@ -74,12 +74,12 @@ class Acquainting:
                 self._tasks.begin(self._acquire(order, take_in))
 
     async def close(self) -> None:
-        """Give up what is under way; it is asked for again."""
+        """Cancel open work; it is requested again."""
         await self._tasks.close()
         await self._giving.close()
 
     async def _give(self, contract: ContractAddress, peer: NodeName, request_id: RequestId) -> None:
-        """From the store, which has the genesis."""
+        """Send the genesis from the store."""
         with suppress(Unavailable):
             known = await self._find_contract(contract)
             if known is not None:
@@ -108,7 +108,7 @@ class Acquainting:
         self._tell(AcquisitionEnded(order.contract, order.peer, verdict, is_false, *(unconsented or ())))
 
     async def _verified(self, order: AcquireContract) -> KnownContract:
-        """As the chain has it: the factory's own word, of this address, with the hash of this genesis."""
+        """Return the contract as the factory deployed it. `_False` if address or genesis hash differ on the chain."""
         found = await self._find_deployment(order.deployment)
         if found is None or found.deployment.contract != order.contract:
             raise _False(f"deployment: {order.deployment.hex()} has not deployed {order.contract}")
@@ -121,4 +121,4 @@ class Acquainting:
 
 
 class _False(Exception):
-    """The chain does not say so."""
+    """The chain contradicts the peer."""

@@ -1,22 +1,22 @@
-"""What a node missed of a contract before it had it: rounds that its index passed by, and the states that they made.
+"""Backfill of a contract that a node got late: rounds that its index passed by, and the states that they made.
 
 A contract may come to a node late: another member was faster, or the node has lost its database and was given the
-contract anew. Then two things are missing, in this order.
+contract again. Then two things are missing, in this order.
 
-Rounds. The index has blocks in which it did not look for the contract. When all of them are final, the chain is asked
-for the rounds of this contract in them, some blocks at a time, and what the index lacks is written. The index itself
-stays where it is, whatever it has of other contracts: any registered node can tell another one of a contract, so that
-this must not cost more than the contract's own rounds. Until they are there, no transaction may depend on a leaf of the
-contract (`is_behind`): one that is committed in them would seem not to be.
+Rounds. The index has blocks in which it did not look for the contract. When all of them are final, the chain is read
+for the rounds of this contract in them, some blocks at a time, and those missing in the index are written. The index
+itself does not move back, whatever it has of other contracts: any registered node can tell another one of a contract,
+so that this must not cost more than the contract's own rounds. Until they are there, no transaction may depend on a
+leaf of the contract (`is_behind`): one that is committed in them would seem not to be.
 
-States. What was distributed before the node had the contract is gone with whoever received it. Its peers are asked for
-the states of every leaf that was committed until then, and send what this node may see: it cannot know which
-those are, so it asks until nothing new has come a few times, with all there who may have them, and then takes the rest
-for somebody else's.
+States. States distributed before the node had the contract did not reach it, and their holders have them still. The
+node asks its peers for the states of every leaf that was committed until then, and they send those that this node may
+see. It cannot know which those are, so it asks until nothing new has come a few times with all possible holders
+connected, and then assumes that the rest is for others.
 
 Both begin when all endorsers have confirmed the contract (`confirming.py`), which some never do: until then nothing of
-its genesis is in memory. Of the contracts of one peer, one is looked at on the chain at a time, in turns of some
-blocks. That is done once; states are asked for again after each start.
+its genesis is in memory. Of the contracts of one peer, one is read on the chain at a time, in turns of some blocks.
+Rounds are backfilled once; states are asked for again after each start.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RoundsOf = Callable[[ContractAddress, int, int], Awaitable[tuple[ChainBlock, ...
 
 
 class Arrears:
-    """Makes up for what was missed, contract by contract."""
+    """Backfill contracts one by one."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Arrears:
         self._turns: Final[defaultdict[NodeName | None, asyncio.Lock]] = defaultdict(asyncio.Lock)
 
     def make_up_for(self, known: KnownContract) -> None:
-        """Begin; a contract that was there from its deployment on has nothing to make up for."""
+        """Begin the backfill; a contract that was here from its deployment on needs none."""
         has_missed = known.taken_in_at > known.deployed_at
         if has_missed and not known.has_rounds:
             self._behind.add(known.contract.address)
@@ -83,20 +83,20 @@ class Arrears:
             self._tasks.begin(self._make_up_for(replace(known, genesis=b"")))
 
     def expect(self, contract: ContractAddress) -> None:
-        """It is about to be taken in; which rounds are missing will be known then."""
+        """Mark a contract that is about to be added as behind; its missing rounds are determined later."""
         self._behind.add(contract)
 
     def is_behind(self, contract: ContractAddress) -> bool:
-        """The store lacks rounds of the contract, or may lack some."""
+        """Whether the store lacks rounds of the contract, or may lack some."""
         return contract in self._behind
 
     @property
     def open_count(self) -> int:
-        """For how many contracts it is at work."""
+        """The number of contracts that are being backfilled."""
         return len(self._tasks)
 
     async def close(self) -> None:
-        """Give up what is under way; the next life goes on with it."""
+        """Cancel open work; the next run continues it."""
         await self._tasks.close()
 
     async def _make_up_for(self, known: KnownContract) -> None:
@@ -116,14 +116,14 @@ class Arrears:
         self._behind.discard(known.contract.address)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
-        """Until it does, and not for long: what is missed now is made up for later."""
+        """Wait until this holds, for a bounded time: states missed now are asked for later."""
         for _ in range(int(SETTLED_WITHIN_S / LOOK_S)):
             if holds():
                 return
             await asyncio.sleep(LOOK_S)
 
     async def _make_up_rounds(self, known: KnownContract, first: int, last: int) -> None:
-        """Write what the index lacks of these blocks; done again, it finds what was written."""
+        """Write the rounds of these blocks that the index lacks; when repeated, it finds those already written."""
         address = known.contract.address
         blocks = await self._rounds_of(address, first, last)
         indexed = await self._store.heights_with_outcomes(address, first, last)
@@ -133,7 +133,7 @@ class Arrears:
             try:
                 await self._store.make_up(missed)
             finally:
-                # Also when it is not known whether that was written: the chain has them.
+                # Also when it is unknown whether the write succeeded: the chain has the rounds.
                 self._tell(RoundsMadeUp(address, tuple(each for block in missed for _, each in block.outcomes)))
 
     async def _ask_for_states(self, known: KnownContract) -> None:
@@ -153,7 +153,7 @@ class Arrears:
             await asyncio.sleep(pause_s)
 
     async def _ask_for_all(self, known: KnownContract) -> int:
-        """Every leaf of which this node holds nothing, page by page; how many they are."""
+        """Ask for every leaf of which this node has no state, page by page; returns their number."""
         address, count = known.contract.address, 0
         while leaves := await self._leaves(known, count):
             count += len(leaves)

@@ -1,8 +1,8 @@
-"""States that a node lost, asked for of everybody who may have made them.
+"""Asking all nodes that may have made states for those that this node lost.
 
 The core asks the members and endorsers of a contract (protocol §6). Where every sender coordinates its own transactions
-those have next to nothing: a state is with the node that made it and with its readers. Any peer may have made some, so
-all that are connected are asked; each sends what it has and this node may see, and says nothing of the rest.
+these have almost none: a state is with the node that made it and with its readers. Any peer may have made some, so
+all connected ones are asked; each sends the states that it has and this node may see, and is silent about the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.wire.messages import STATE_REQUEST_LEAVES_MAX, Envelope, StateRequest
 
 
 class Makers:
-    """Of one node. `connected` are its peers, `author` tells this life's number and the height it has seen."""
+    """The requests of one node. `connected` are its peers, `author` returns its incarnation and height."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Makers:
         self._said = 0
 
     def ask(self, wanted: StatesWanted) -> None:
-        """Ask all peers whom the core does not ask; nothing is assured, and who lacks states asks again."""
+        """Ask all peers that the core does not ask; without retry, as a node that lacks states asks again."""
         known = self._contracts.known(wanted.contract)
         if known is None or known.contract.mode is not Mode.SENDER:
             return

@@ -1,4 +1,4 @@
-"""Contracts that came from a peer: whether each node that they name as endorser has agreed to be one.
+"""Contracts that came from a peer: confirmation by each node that they name as endorser.
 
 Theory of operation. A genesis names endorsers, and the factory has an address for each. The node that deploys a
 contract can put an address of its own in the place of any of them, and then signs in that node's name. Only the named
@@ -10,13 +10,13 @@ all endorsers.
 Until all have answered, the node follows the contract on the chain and does nothing else in it: it drops messages of
 the contract, except for requests for its genesis, and refuses users. Peers repeat their messages. An operator who adds
 a contract (`seq_addContract`) answers for its endorsers. The node asks about a bounded number of contracts at a time,
-and about each of them more and more rarely: of the contracts of one peer about few, so that this peer cannot have all
-nodes ask an endorser of its choice. The others wait for their turn, the latest first, until a user names one, or an
-endorser sends a message of it, which is then asked.
+and about each of them more and more rarely: about few contracts of one peer, so that this peer cannot make all nodes
+ask an endorser of its choice. The others wait for their turn, the latest first, until a user names one, or an endorser
+sends a message of it; that endorser is then asked.
 
 An endorser may never answer, and a peer lists all contracts that it has, also those that another node deployed. So a
-contract gives its place to the next after some seconds, and is asked about rarely from then on: the more such contracts
-came from its peer, the more rarely.
+contract yields its place to the next after some seconds, and is asked about rarely from then on: the more such
+contracts came from its peer, the more rarely.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ FIRST_PAUSE_S: Final = 0.05
 PAUSE_MAX_S: Final = 60.0
 CONTRACTS_A_LOOK: Final = 4
 BEGUN_OF_PEER_MAX: Final = 8
-# A contract has its place for eight questions, six seconds long; most are confirmed by the first.
+# A contract keeps its place for eight questions, in six seconds; most are confirmed by the first.
 PLACE_PAUSE_MAX_S: Final = 6.4
 HEARD_S: Final = 1.0
-# How long a user waits for a contract that has just been deployed.
+# How long a user's request waits for a contract that has just been deployed.
 WAIT_S: Final = 5.0
 
 
 @dataclass(slots=True)
 class _Unconfirmed:
-    """A contract, the endorsers that have not answered, and when they are asked again."""
+    """A contract, the endorsers that have not answered, and the time of the next question."""
 
     deployment: IntentId
     genesis_hash: bytes
@@ -67,7 +67,7 @@ class _Unconfirmed:
 
 
 class Confirming:
-    """Of one node."""
+    """The unconfirmed contracts of one node."""
 
     def __init__(
         self,
@@ -90,11 +90,11 @@ class Confirming:
         self._said = 0
         self._woken: Final = asyncio.Event()
         self._writing: Final = Background("confirmations of contracts")
-        # A contract is read and written again: nothing else writes it meanwhile.
+        # A contract is read, changed and written under this lock, so that no other write comes in between.
         self.turn: Final = asyncio.Lock()
 
     def add(self, known: KnownContract) -> None:
-        """This node has the contract from now on."""
+        """Begin to ask the endorsers of a contract that have not confirmed it, if any."""
         address = known.contract.address
         missing = set(known.unconfirmed) - {self._node}
         if not missing:
@@ -106,11 +106,11 @@ class Confirming:
             self._begin_next(known.source)
 
     def has(self, contract: ContractAddress) -> bool:
-        """Its endorsers have not all confirmed it."""
+        """Whether some endorser has not confirmed the contract."""
         return contract in self._open
 
     async def run(self) -> None:
-        """Ask until cancelled. While nothing is due, the node does nothing for it."""
+        """Ask until cancelled. Sleeps while nothing is due."""
         while True:
             self.ask_due()
             wait_s = max(LOOK_S, self._due[0][0] - self._now_s()) if self._due else None
@@ -136,7 +136,7 @@ class Confirming:
         source = unconfirmed.source
         unconfirmed.pause_s = min(2 * unconfirmed.pause_s, PAUSE_MAX_S)
         if unconfirmed.pause_s == PAUSE_MAX_S:
-            # As many questions in all as about contracts that have a place.
+            # As many questions in total as about contracts that have a place.
             unconfirmed.pause_s *= max(1, self._late_of[source] / BEGUN_OF_PEER_MAX)
         if unconfirmed.pause_s > PLACE_PAUSE_MAX_S and not unconfirmed.is_late:
             unconfirmed.is_late = True
@@ -165,7 +165,7 @@ class Confirming:
         self._send(SendMessage(endorser, Envelope(address, number, incarnation, height, GenesisRequest(number))))
 
     def take(self, event: Event) -> bool:
-        """Whether this was an answer to us, or must not go on: its contract is not confirmed."""
+        """Return True for an event to drop: an answer to this node, or a message of an unconfirmed contract."""
         if not isinstance(event, MessageReceived) or event.envelope.contract not in self._open:
             return False
         contract, body = event.envelope.contract, event.envelope.body
@@ -176,13 +176,13 @@ class Confirming:
         return not isinstance(body, GenesisRequest)
 
     def _note_heard(self, peer: NodeName, contract: ContractAddress) -> None:
-        """An endorser that has not answered has the contract, it seems: it is asked, once in a while."""
+        """Ask an endorser that has not answered and now sent a message of the contract; at most every `HEARD_S`."""
         unconfirmed = self._open[contract]
         if peer in unconfirmed.missing and self._may_ask_again(unconfirmed):
             self._ask(peer, contract)
 
     def _may_ask_again(self, unconfirmed: _Unconfirmed) -> bool:
-        """Out of turn, once in a while."""
+        """Whether an extra question is allowed now: at most one every `HEARD_S`."""
         is_due = self._now_s() - unconfirmed.heard_s >= HEARD_S
         if is_due:
             unconfirmed.heard_s = self._now_s()
@@ -198,7 +198,7 @@ class Confirming:
                 self._writing.begin(self._confirm(contract))
 
     async def _confirm(self, contract: ContractAddress) -> None:
-        """Durable first; after a failed write the endorsers are asked again at the next start."""
+        """Store the confirmation, then apply it; after a failed write the next run asks the endorsers again."""
         with suppress(Unavailable):
             async with self.turn:
                 known = await self._store.contract(contract)
@@ -208,13 +208,13 @@ class Confirming:
         catalogue.CONTRACT_CONFIRMED.log(contract=contract)
 
     async def confirmed(self, contract: ContractAddress) -> None:
-        """Return when all have."""
+        """Return when all endorsers have confirmed the contract."""
         unconfirmed = self._open.get(contract)
         if unconfirmed is not None:
             await unconfirmed.confirmed.wait()
 
     async def require(self, contract: ContractAddress) -> None:
-        """`Unavailable` when they have not, after a while in which a new contract usually is confirmed."""
+        """Raise `Unavailable` unless all confirm within a time in which a new contract usually is confirmed."""
         unconfirmed = self._open.get(contract)
         if unconfirmed is None:
             return

@@ -1,9 +1,9 @@
-"""What this node makes of contracts that are proposed to it, and its calls of the factory.
+"""Judging contracts that are proposed to this node, and its calls of the factory.
 
-A proposal is judged by the genesis, the domain and the keys, at once. The factory is called by the account of the
-registrar, one call at a time: it counts its nonces by the chain's word, and the submitter's belong to the core. Whether
-a call was of use the core learns from its own index; here it is only told how the call went. Before each call the
-factory is asked whether the id is used, so that a call that is repeated costs nothing.
+A proposal is judged by genesis, domain and keys, at once. The account of the registrar calls the factory, one call at a
+time: its nonces come from the chain, while the submitter's belong to the core. Whether a call had an effect the core
+learns from its own index; this module only reports how the call ended. Before each call it checks at the factory
+whether the id is used, so that a repeated call costs nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rota.model.types import ContractAddress, IntentId, NodeName
 from rota.ports import Signer, Tell, Unavailable
 from rota.wire.messages import Verdict
 
-# The factory's own error when an id is used: our index will say by whom.
+# The factory's error for a used id: the node's index will show the contract that used it.
 USED: Final = "IntentUsed("
 
 
 class Deploying:
-    """Of one node. Without a factory nothing is deployed, and what others propose has to wait."""
+    """The deployments of one node. Without a factory nothing is deployed, and proposals of others have to wait."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Deploying:
         self._calls: Final[dict[IntentId, asyncio.Task[None]]] = {}
 
     def perform(self, order: JudgeProposal | CallFactory) -> None:
-        """Judge it, or begin to call the factory; a call that is under way is not made twice."""
+        """Judge a proposal, or begin to call the factory; a call that is under way is not made twice."""
         if isinstance(order, JudgeProposal):
             self._tell(self._judged(order))
         elif order.deployment not in self._calls:
@@ -55,7 +55,7 @@ class Deploying:
             task.add_done_callback(_be_loud)
 
     async def close(self) -> None:
-        """Give up what is under way; the next life calls again."""
+        """Cancel open calls; the next run repeats them."""
         tasks = tuple(self._calls.values())
         for task in tasks:
             task.cancel()
@@ -110,7 +110,7 @@ class Deploying:
             return FactoryCalled(deployment, f"there is no Factory at {self._factory}: {error}")
 
     async def _call_data(self, order: CallFactory, factory: ContractAddress) -> bytes:
-        """What the factory is to deploy. Verifiers that a ledger needs are placed before, if nobody has."""
+        """Return the call data for the factory. Deploys verifiers that a ledger needs first, if they do not exist."""
         if not order.ledger:
             return deploy_endorsed(order.deployment, order.genesis, order.signers, order.threshold)
         code = self._contracts.ledger_for(order.domain, order.configuration)
@@ -129,6 +129,6 @@ class Deploying:
 
 
 def _be_loud(task: asyncio.Task[None]) -> None:
-    """An exception that nobody expected is our own error."""
+    """Report an unexpected exception as an internal error."""
     if not task.cancelled() and (error := task.exception()) is not None:
         raise error

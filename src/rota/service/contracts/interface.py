@@ -1,4 +1,4 @@
-"""How a contract comes to its members."""
+"""Adding contracts to their members' nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QuestionParams = Annotated[Any, Meta(description="Its values, by name or in thei
 
 
 class Contracts(Protocol):
-    """How a contract comes to its members."""
+    """Adding contracts to their members' nodes."""
 
     @property
     def quarantine(self) -> QuarantineBook:
@@ -26,23 +26,23 @@ class Contracts(Protocol):
         ...
 
     async def endorser_address(self, deployment: IntentId) -> ContractAddress:
-        """The address with which this node endorses in the contract that this intent deploys."""
+        """Return the address with which this node endorses in the contract that this intent deploys."""
         ...
 
     async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
-        """Have the contract from now on. `Rejected` when genesis and chain do not agree."""
+        """Add the contract to this node. `Rejected` when genesis and chain do not agree."""
         ...
 
 
 def question_of(method: str, params: JsonValue) -> tuple[str, JsonValue]:
-    """Method and values: as given, or both in the third parameter behind a qualifier of states."""
+    """Return method and values: as given, or both from the third parameter behind a qualifier of states."""
     if method in ("", AVAILABLE) and isinstance(params, dict) and isinstance(params.get("method"), str):
         return str(params["method"]), params.get("params")
     return method, params
 
 
 def parts_of(params: JsonValue) -> tuple[str | None, JsonValue]:
-    """The asking party, if it is named, and the values: an object, alone or in a list, or a list in their order."""
+    """Return the asking party, if named, and the values: an object, alone or in a list, or a list in their order."""
     if isinstance(params, list) and len(params) == 1 and isinstance(params[0], dict):
         params = params[0]
     if not isinstance(params, dict) or FROM not in params:
@@ -54,7 +54,7 @@ def parts_of(params: JsonValue) -> tuple[str | None, JsonValue]:
 
 
 class DomainQuestions(Protocol):
-    """What the domains of private contracts answer."""
+    """Queries to the domains of private contracts."""
 
     async def ask(self, contract: ContractAddress, method: str, params: JsonValue) -> JsonValue:
         """Ask the domain of a contract. `Rejected` lists the methods that it has."""
@@ -62,9 +62,9 @@ class DomainQuestions(Protocol):
 
 
 class HasQuestions(Protocol):
-    """A node whose domains can be asked."""
+    """A node whose domains can be queried."""
 
     @property
     def questions(self) -> DomainQuestions:
-        """What they answer."""
+        """Its domains' answers."""
         ...

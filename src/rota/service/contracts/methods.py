@@ -1,4 +1,4 @@
-"""Bringing a contract to its members: each says with which address it endorses, and takes the contract in."""
+"""Adding contracts to nodes: a member's endorser address, and adding the deployed contract."""
 
 from __future__ import annotations
 

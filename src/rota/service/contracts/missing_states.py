@@ -1,8 +1,8 @@
-"""Which contracts lack private states at this node, and asking peers for them again (`automation.shipped`).
+"""Finding contracts that lack private states at this node, and asking peers for them again (`automation.shipped`).
 
-A node cannot know which states it may see, so that it may lack states for ever that are somebody else's. A contract is
-asked for again while that brings something, and a few times in vain; then only when it lacks others than before. A look
-goes through some contracts, and the next one goes on behind them: a node may have very many.
+A node cannot know which states it may see, so it may permanently lack states of others. It asks for a contract's
+states again while that brings some, and a few times without success; then only when other states are missing than
+before. A look covers some contracts, and the next one continues behind them: a node may have very many.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from rota.ports import Store, Tell
 
 IN_VAIN_MAX: Final = 4
 LEAVES_MAX: Final = 2_048
-# What is younger may still be on its way to us by itself.
+# Younger states may still be under way by themselves.
 SETTLED_BLOCKS: Final = 20
 CONTRACTS_A_LOOK_MAX: Final = 64
 
 
 class MissingStates:
-    """Of one node. Contracts are those of `addresses`, the index stands at `height`."""
+    """The missing states of one node. `addresses` returns its contracts, `height` its index's height."""
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class MissingStates:
         self._addresses: Final = addresses
         self._height: Final = height
         self._tell: Final = tell
-        # What each contract lacked when it was last asked for, how often in vain, and how often at all.
+        # Per contract: the leaves lacking when last asked for, the number of failed attempts, and of all attempts.
         self._asked: Final[dict[ContractAddress, tuple[tuple[Leaf, ...], int, int]]] = {}
         self._next = 0
 
     async def lacking(self, *wanted: ContractAddress) -> tuple[tuple[ContractAddress, int], ...]:
-        """Those for which asking may help, each with how often it was asked for; of these, or of the next ones."""
+        """Return contracts for which asking may help, with the number of attempts; of `wanted`, or of the next ones."""
         found = []
         for address in wanted or self._some():
             leaves = await self._leaves(address)
@@ -56,7 +56,7 @@ class MissingStates:
         return every[begin : self._next]
 
     async def ask(self, address: ContractAddress) -> None:
-        """Ask peers for all that it lacks; they send what this node may see."""
+        """Ask peers for all states that it lacks; they send those that this node may see."""
         leaves = await self._leaves(address)
         before, in_vain, count = self._asked.get(address, ((), 0, 0))
         self._asked[address] = leaves, in_vain + 1 if leaves == before else 0, count + 1

@@ -1,6 +1,6 @@
 """Questions that the domain of a private contract answers (`domain_invokeRPC`, `pgroup_invokeRPC`).
 
-A domain answers its views: what ptx_call and pgroup_call ask too. Clients name them with or without the domain's name,
+A domain answers the views that ptx_call and pgroup_call use too. Clients name them with or without the domain's name,
 as `noto_balanceOf` or `balanceOf`.
 """
 
@@ -19,7 +19,7 @@ from rota.rpc.credentials import held_parties
 from rota.rpc.values import JsonValue
 from rota.service.contracts.interface import FROM, parts_of
 
-# The asking party where the contract has no members: it decides nothing there.
+# The asking party where the contract has no members: it has no effect there.
 ASKER: Final = "asker"
 
 MembersOf = Callable[[ContractAddress], Awaitable[Sequence[Party]]]
@@ -56,7 +56,7 @@ class Questions:
             raise errors.invalid(f"params.{flaw.field}" if flaw.field else "params", flaw.message) from None
 
     async def _asker(self, contract: ContractAddress, named: str | None) -> Party:
-        """The party that is named, or the first member of a group at this node for which the caller may ask."""
+        """Return the named party, or the first member of a group at this node for which the caller may ask."""
         if named is not None:
             party = party_of(FROM, named, self._node)
             if node_of(party) != self._node:

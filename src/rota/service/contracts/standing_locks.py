@@ -1,11 +1,11 @@
 """The locks with a record on the ledger that this node knows, for the trigger that cancels expired ones.
 
-The node knows a lock by the state that stands for its record, which the record's end spends. A look goes through some
-contracts, and through some locks of each. The next one goes on behind them: locks that never expire may be many.
+The node knows a lock by the state of its record, which the end of the lock spends. A look covers some contracts, and
+some locks of each. The next one continues behind them: there may be many locks that never expire.
 
 The account that cancels a lock pays for it. Any registered node can deploy a token and make locks there whose owner is
 a party of this node, at its own discretion. So this node offers the locks that its users made, and as a notary a
-bounded number of others in an hour.
+bounded number of others per hour.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rota.ports import Store
 CONTRACTS_A_LOOK_MAX: Final = 64
 LOCKS_OF_CONTRACT_MAX: Final = 1_024
 LOCKS_A_LOOK_MAX: Final = 64
-# In the tokens of which this node is the notary, all together.
+# In all tokens of which this node is the notary together.
 ENDORSED_AN_HOUR_MAX: Final = 64
 HOUR_S: Final = 3_600
 
@@ -30,20 +30,20 @@ ExpiredLock = tuple[ContractAddress, bytes, int]
 
 
 class StandingLocks:
-    """Of one node."""
+    """The locks of one node."""
 
     def __init__(self, node: NodeName, store: Callable[[], Store], contracts: KnownContracts) -> None:
         self._node: Final = node
         self._store: Final = store
         self._contracts: Final = contracts
         self._next = 0
-        # Of contracts with more locks than a look goes through: where the next look begins.
+        # For contracts with more locks than a look covers: where the next look begins.
         self._skip: Final[dict[ContractAddress, int]] = {}
-        # When a lock was offered that counts against the bound of an hour.
+        # The times at which locks that count against the hourly bound were offered.
         self._offered_s: Final[dict[tuple[ContractAddress, bytes], int]] = {}
 
     async def expired(self, now_s: int) -> tuple[ExpiredLock, ...]:
-        """Locks of the next contracts that no delegate can spend any more: contract, id, and when they expired."""
+        """Return expired locks of the next contracts, which no delegate can spend any more: contract, id, expiry."""
         for lock in [lock for lock, offered_s in self._offered_s.items() if offered_s <= now_s - HOUR_S]:
             del self._offered_s[lock]
         every = self._contracts.addresses()
@@ -75,6 +75,6 @@ class StandingLocks:
         return key in self._offered_s
 
     async def cancel_arguments(self, address: ContractAddress, leaf: bytes) -> bytes:
-        """What `cancelLock` takes to commit this leaf; nothing when the node does not know the leaf."""
+        """Return the arguments of `cancelLock` that commit this leaf; empty when the node does not know the leaf."""
         made = await self._store().transitions_of(address, (Leaf(leaf),))
         return permitted_payload(made[0]) if made else b""

@@ -1,1 +1,1 @@
-"""What the sequencer does and why it waits: who leads, what is under way, who is in the way."""
+"""The sequencer's work and its reasons for waiting: leaders, open transactions, blocking nodes."""

@@ -1,4 +1,4 @@
-"""Where a transaction of a running node is: from its machines while it is under way, then from what the store has."""
+"""Explaining a transaction: from the node's machines while it is under way, then from the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LATEST_S: Final = 253_402_300_799
 
 
 class Explaining:
-    """Of one node. `at` is the calendar of the core's clock."""
+    """The explanations of one node. `at` converts the core's clock to Unix time."""
 
     def __init__(self, running: RunningNode, at: Callable[[int], int], public: Public, receipts: ReceiptViews) -> None:
         self._running: Final = running
@@ -30,7 +30,7 @@ class Explaining:
         self._receipts: Final = receipts
 
     async def explain(self, intent: IntentId) -> Explanation | None:
-        """Where it is; nothing when this node does not know it."""
+        """Explain where it is; None when this node does not know it."""
         under_way = self._under_way(intent) or self._public.explain(intent)
         if under_way is not None:
             return under_way
@@ -94,7 +94,7 @@ def _unanswered(operator: tuple[NodeName, int]) -> str:
 def explain_stored(
     stored: StoredTransaction, receipt: Receipt | None, place: NumberedReceipt | None, node: NodeName
 ) -> Explanation:
-    """One that no machine has in memory: it has ended, or its contract sleeps."""
+    """Explain a transaction that no machine has in memory: it has ended, or its contract is not loaded."""
     state, waits_for, who, detail = _standing(stored, receipt, place, node)
     contract = stored.intent.contract if stored.intent.contract != NO_CONTRACT else None
     if receipt is not None and receipt.contract is not None:
@@ -119,7 +119,7 @@ def explain_stored(
 def _standing(
     stored: StoredTransaction, receipt: Receipt | None, place: NumberedReceipt | None, node: NodeName
 ) -> tuple[State | Outcome, str, tuple[NodeName, ...], str]:
-    """State or end, what is awaited, from whom, and what else there is to say."""
+    """Return state or outcome, what is awaited, the nodes that block it, and details."""
     ourselves = (node,)
     if receipt is not None:
         waits_for = "" if place is not None else "its private states to arrive here"
@@ -136,7 +136,7 @@ def _standing(
 
 
 def _explain_anothers(place: NumberedReceipt) -> Explanation:
-    """A transaction of another node, of which this one has a receipt."""
+    """Explain a transaction of another node of which this one has a receipt."""
     return Explanation(
         place.intent,
         SequencerRole.OBSERVER,

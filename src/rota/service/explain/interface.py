@@ -1,4 +1,4 @@
-"""What the sequencer does, and why it waits."""
+"""The sequencer's work, and its reasons for waiting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.service.receipts.interface import Moment
 
 
 class SequencerRole(Enum):
-    """In which role this node knows of a transaction."""
+    """The role in which this node knows a transaction."""
 
     SENDER = "sender"
     COORDINATOR = "coordinator"
@@ -23,7 +23,7 @@ class SequencerRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MissingEndorser:
-    """An endorser that has not signed since then, what it answered last, and the node whose words these are."""
+    """An endorser that has not signed since this time, its last answer, and the node that reported it."""
 
     node: NodeName
     since_ms: int
@@ -33,11 +33,11 @@ class MissingEndorser:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a transaction is and what that means, what it waits for since when, and which nodes are in the way.
+    """Where a transaction is and what that means, what it waits for since when, and which nodes block it.
 
-    Since when is not known of what ended in an earlier life of the node. A deployment has no contract before it ends.
-    `operators` are the nodes whose operators have not answered to it, each with when it was asked. `missing` are the
-    endorsers that have not signed it.
+    The time is not known for transactions that ended in an earlier run. A deployment has no contract before it ends.
+    `operators` are the nodes whose operators have not answered to it, each with the time of the question. `missing` are
+    the endorsers that have not signed it.
     """
 
     id: IntentId
@@ -56,21 +56,21 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class StateCount:
-    """How many transactions are in one state."""
+    """The number of transactions in one state."""
 
     state: str
     count: int
 
 
 def counts_of(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]:
-    """How many are in each state, in the order in which states are passed."""
+    """Return the number in each state, in the order in which states are passed."""
     counted = Counter(states)
     return tuple(StateCount(str(state.value), counted[state]) for state in order if counted[state])
 
 
 @dataclass(frozen=True, slots=True)
 class ContractSummary:
-    """One contract in a list. `is_loaded` tells whether its sequencer is in memory; a sleeping one has no states."""
+    """One contract in a list. `is_loaded`: whether its sequencer is in memory; one that is not has no states."""
 
     contract: ContractAddress
     domain: str
@@ -85,10 +85,11 @@ class ContractSummary:
 
 @dataclass(frozen=True, slots=True)
 class ContractStatus:
-    """Who coordinates a contract as this node sees it, and what this node does for it.
+    """The coordinator of a contract as this node sees it, and this node's work for it.
 
-    `active_since_ms` is since when this node follows that coordinator. `sending` counts our users' transactions,
-    `coordinating` those that we coordinate, by the states of the two machines, in the order in which they are passed.
+    `active_since_ms` is the time since which this node follows that coordinator. `sending` counts its users'
+    transactions, `coordinating` those that it coordinates, by the states of the two machines, in the order in which
+    they are passed.
     """
 
     contract: ContractAddress
@@ -113,24 +114,24 @@ class ContractStatus:
 
 
 class Sequencing(Protocol):
-    """What the sequencer does, and why it waits."""
+    """The sequencer's work, and its reasons for waiting."""
 
     async def explain(self, intent: IntentId) -> Explanation | None:
-        """Where a transaction is, also when it has ended; nothing when this node does not know it."""
+        """Explain where a transaction is, also when it has ended; None when this node does not know it."""
         ...
 
     async def status(self, contract: ContractAddress) -> ContractStatus | None:
-        """How a contract stands; nothing when this node does not have it."""
+        """Return the status of a contract; None when this node does not have it."""
         ...
 
     async def contracts(self, after: ContractAddress | None, limit: int) -> tuple[ContractSummary, ...]:
-        """This node's contracts by address, those after this one, at most so many."""
+        """Return this node's contracts by address, those after this one, at most `limit`."""
         ...
 
     async def ring(self, contract: ContractAddress) -> RingView | None:
-        """Where its committee stands, and who leads when; nothing when this node does not have it."""
+        """Return the committee's ring and the leaders of the next ranges; None when this node does not have it."""
         ...
 
     async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
-        """Who has coordinated it in this life of the node, the oldest first, as far as that is remembered."""
+        """Return the changes of its coordinator in this run of the node, the oldest first, as far as remembered."""
         ...

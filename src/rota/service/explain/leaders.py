@@ -1,11 +1,11 @@
-"""Who coordinated each contract when, as this node saw it: the past, which the live feed does not tell.
+"""The history of each contract's coordinators as this node observed it, which the live feed does not show.
 
-Theory of operation. A contract is looked at soon after a heartbeat of a coordinator came or went, and all in memory are
-every second, for those that nobody else is a member of. Where another node coordinates than did before, that is kept:
-as a fail-over if nothing can be expected of the former one at that moment, and else as a hand-over. The first is what
-the core judges: one that hangs keeps its connections for a while, and only its heartbeats are missing. A contract that
-nobody coordinates for a while has not changed hands. What is older than the last `CHANGES_MAX` is forgotten, and so is
-all of it when the process ends: nothing is decided by it. Of more than `CONTRACTS_MAX` in memory some are not followed.
+Theory of operation. A contract is checked soon after a coordinator's heartbeat came or went, and all contracts in
+memory every second, for those whose only member is this node. A change of coordinator is recorded: as a fail-over if
+the core expects nothing of the former one at that moment, and else as a hand-over. The core's judgement counts: a node
+that hangs keeps its connections for a while, and only its heartbeats are missing. A contract without a coordinator for
+a while has not changed hands. Changes before the last `CHANGES_MAX` are dropped, and all when the process ends: nothing
+is decided by them. If more than `CONTRACTS_MAX` are in memory, some are not followed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONTRACTS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Sights:
-    """What is looked at: contracts in memory, who coordinates one of them, why a node is lost for it, the time."""
+    """Reads of the node: contracts in memory, a contract's coordinator, why a node is lost for it, the time."""
 
     loaded: Callable[[], Iterable[ContractAddress]]
     leader_of: Callable[[ContractAddress], NodeName | None]
@@ -35,7 +35,7 @@ class Sights:
 
 
 class Leaders:
-    """One node's memory. What `later` is given it does once, when the core has taken in what it was told."""
+    """The history of one node. `later` calls a function once, after the core has handled the present message."""
 
     def __init__(self, sights: Sights) -> None:
         self._loaded: Final = sights.loaded
@@ -48,14 +48,14 @@ class Leaders:
         self._changes: Final[deque[LeaderChange]] = deque(maxlen=CHANGES_MAX)
 
     def heard(self, envelope: Envelope) -> None:
-        """A message came or went."""
+        """Note a heartbeat that came or went; its contract is checked soon."""
         if type(envelope.body) is CoordinatorHeartbeat and len(self._heard) < CONTRACTS_MAX:
             if not self._heard:
                 self._later(self._look_at_heard)
             self._heard[envelope.contract] = None
 
     def look(self) -> None:
-        """Note what has changed since the last time."""
+        """Record the changes since the last look."""
         active = {contract: self._leader_of(contract) for contract in self._loaded()}
         if len(self._last) >= CONTRACTS_MAX:
             for contract in [each for each in self._last if each not in active]:
@@ -77,5 +77,5 @@ class Leaders:
             self._changes.append(LeaderChange(contract, self._now_ms(), former, leader, loss))
 
     def of(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
-        """Those of a contract, the oldest first."""
+        """Return the changes of a contract, the oldest first."""
         return tuple(each for each in self._changes if each.contract == contract)

@@ -1,4 +1,4 @@
-"""Who leads at a running node, for its memory of who led when."""
+"""The history of coordinators at a running node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_S: Final = 0.05
 def leaders_of(
     running: RunningNode, now_ms: Callable[[], int], read_peers: Callable[[], tuple[PeerMeasurements, ...]]
 ) -> Leaders:
-    """The memory of this node, which hears from now on what the node hears."""
+    """Return the history of this node, which gets the node's messages from now on."""
 
     def loaded() -> tuple[ContractAddress, ...]:
         return tuple(running.engine.core.sequencers.loaded) if running.started.is_set() else ()
@@ -45,7 +45,7 @@ def leaders_of(
 
 
 def loss_by(sequencer: Sequencer | None, node: NodeName) -> Loss | None:
-    """Why the core expects nothing of a node that is connected; nothing when it does, or has not heard of it."""
+    """Return why the core expects nothing of a node that is connected; None when it does, or does not know it."""
     if sequencer is None:
         return None
     if node == sequencer.context.node:
@@ -59,7 +59,7 @@ def loss_by(sequencer: Sequencer | None, node: NodeName) -> Loss | None:
         return Loss.LEDGER
     if sequencer.observer.is_gone(node):
         return Loss.HEARTBEATS
-    # A member that leaves it for its pace lists it as one that it cannot reach.
+    # A member that demoted it for its pace lists it as one that it cannot reach.
     return None if sequencer.observer.is_demoted(node) else Loss.UNREACHED
 
 

@@ -1,4 +1,4 @@
-"""What the sequencer does and why it waits: who leads, what is under way, and who is in the way."""
+"""The sequencer's work and its reasons for waiting: leaders, open transactions, and the nodes that block them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PUSH: Final = "seq_subscription"
 
 
 class HistoryLine(msgspec.Struct, frozen=True):
-    """What happened, and when."""
+    """An event in the history of a transaction, and its time."""
 
     at: Timestamp
     text: str
@@ -57,7 +57,7 @@ class OperatorAsked(msgspec.Struct, frozen=True):
 
 
 class EndorserMissing(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An endorser that has not signed. `said` is what it answered last, if anything, by the word of `toldBy`."""
+    """An endorser that has not signed. `said` is its last answer, if any, as reported by `toldBy`."""
 
     node: str
     since: Timestamp
@@ -66,7 +66,7 @@ class EndorserMissing(msgspec.Struct, frozen=True, rename="camel", omit_defaults
 
 
 class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where a transaction is, and what that state means. `blockedBy` are the nodes that it waits for, if any.
+    """The state of a transaction and its meaning. `blockedBy` are the nodes that it waits for, if any.
 
     `operators` are those of them whose operators have to agree to a contract that is to be deployed, `missing` the
     endorsers that have not signed.
@@ -87,9 +87,9 @@ class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
-    """How a contract stands, as this node sees it.
+    """The status of a contract, as this node sees it.
 
-    `ranking` is who may coordinate in this range, most preferred first. `sending` and `coordinating` count this
+    `ranking` are the possible coordinators in this range, most preferred first. `sending` and `coordinating` count this
     node's transactions by state, as their sender and as their coordinator. `silent` are members of which nothing can
     be expected at present.
     """
@@ -116,7 +116,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel"):
-    """One contract of this node. One that sleeps (`loaded` is false) has no states."""
+    """One contract of this node. One that is not `loaded` into memory has no states."""
 
     contract: Address
     domain: str
@@ -161,7 +161,7 @@ async def contracts(
 
 
 class MemberOnRing(msgspec.Struct, frozen=True):
-    """A member in a range: the place of its that is nearest to the point, and how far from it."""
+    """A member in a range: its place nearest to the point, and the distance."""
 
     node: str
     place: float
@@ -178,9 +178,9 @@ class RangeOnRing(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Ring(msgspec.Struct, frozen=True, rename="camel"):
-    """The ring of a contract. Places are parts of the whole, from 0 to 1; of each member some are shown.
+    """The ring of a contract. Places are fractions of the ring, from 0 to 1; some of each member are shown.
 
-    `ranges` begin with the present one. A contract whose coordinator is given has no ring, and both are empty.
+    `ranges` begin with the present one. A contract with a fixed coordinator has no ring, and both are empty.
     """
 
     contract: Address
@@ -201,7 +201,7 @@ async def ring(
 class Led(msgspec.Struct, frozen=True, omit_defaults=True):
     """A change of coordinator: `seen` for the first time, `hand-over`, or `fail-over` if the former one was lost.
 
-    `cause` says why nothing could be expected of it any more.
+    `cause` is the reason why nothing could be expected of it any more.
     """
 
     at: Timestamp
@@ -310,9 +310,9 @@ def _counts(counts: tuple[StateCount, ...]) -> dict[str, int]:
 
 
 class StepShown(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A milestone on the way of a transaction, and whose doing it was, where it was another node's.
+    """A milestone of a transaction, and the other node that caused it, if any.
 
-    There are many of them, so that their times are plain numbers: milliseconds since 1970.
+    Times are plain numbers, since there are many: milliseconds since 1970.
     """
 
     milestone: str
@@ -322,7 +322,7 @@ class StepShown(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
 
 class HeartbeatsShown(msgspec.Struct, frozen=True):
-    """How many heartbeats of a contract's coordinator came from a node."""
+    """The number of heartbeats of a contract's coordinator that came from a node."""
 
     contract: Address
     node: str
@@ -330,9 +330,10 @@ class HeartbeatsShown(msgspec.Struct, frozen=True):
 
 
 class TransactionChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A transaction came to a milestone; in a snapshot, one that is under way. `state` is where it is here now.
+    """A transaction reached a milestone; in a snapshot, one that is under way. `state` is its present state here.
 
-    `steps` are all milestones since the update before, if there were several. One that is `givenUp` is told of no more.
+    `steps` are all milestones since the previous update, if there were several. One that is `givenUp` gets no more
+    updates.
     """
 
     id: Uuid
@@ -348,9 +349,9 @@ class TransactionChanged(msgspec.Struct, frozen=True, rename="camel", omit_defau
 
 
 class RoundChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A round that this node submits: dispatched, or what the chain made of its transaction.
+    """A round that this node submits: dispatched, or the result of its transaction on the chain.
 
-    `account` is the contract whose own account pays for it; without one the shared account does.
+    `account` is the contract whose own account pays for it; by default the shared account does.
     """
 
     nonce: int
@@ -373,11 +374,11 @@ class PeerShown(msgspec.Struct, frozen=True):
 
 
 class Update(msgspec.Struct, frozen=True, rename="camel"):
-    """What changed since the update before. A snapshot has all: the first is one, and that after a gap.
+    """The changes since the previous update. A snapshot has everything: the first update is one, and that after a gap.
 
-    `counts` has every milestone of every transaction. `transactions` has them one by one as far as there is room: some
-    are followed, each on its whole way. `transactionsOmitted` are those that ended without having been told of. The
-    first snapshot begins with the last that have ended, and the last rounds.
+    `counts` has every milestone of every transaction. `transactions` has single ones as far as there is room: some
+    are followed, each on its whole way. `transactionsOmitted` counts those that ended without having been listed. The
+    first snapshot begins with the last transactions that have ended, and the last rounds.
     """
 
     number: int
@@ -448,9 +449,9 @@ async def unsubscribe(
 
 
 async def _narrowed(updates: AsyncIterator[FeedUpdate], opened: Container[IntentId]) -> AsyncIterator[FeedUpdate]:
-    """For callers that are held to parties: what of the transactions that they follow happens, and nothing else.
+    """Limit updates for callers held to parties to the transactions that they follow.
 
-    An update that has nothing for them is not sent, since it would tell that others do something.
+    An update without any of these is not sent, since it would reveal the activity of others.
     """
     number, has_gap = 0, False
     try:
@@ -485,7 +486,7 @@ async def _push(subscription: Subscription, first: FeedUpdate, updates: AsyncIte
 
 
 def shown_update(update: FeedUpdate) -> Update:
-    """An update as clients read it."""
+    """Return an update as clients read it."""
     return Update(
         update.number,
         timestamp_of(update.at_ms),

@@ -1,7 +1,7 @@
-"""The ring of a contract, for those who want to see why somebody leads (protocol §2).
+"""The ring of a contract, to show why a member leads (protocol §2).
 
-Places are parts of the whole ring, from 0 to 1. A member stands at many places, of which some are shown; what counts is
-the one that is nearest to the point of a range.
+Places are fractions of the ring, from 0 to 1. A member has many places, of which some are shown; the one nearest to the
+point of a range counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rota.model.types import ContractAddress, NodeName
 
 @dataclass(frozen=True, slots=True)
 class RingMember:
-    """A member in one range: its nearest place, and how far that is from the point."""
+    """A member in one range: its nearest place, and the distance of that from the point."""
 
     node: NodeName
     place: float
@@ -41,7 +41,7 @@ class RingPlaces:
 
 @dataclass(frozen=True, slots=True)
 class RingView:
-    """The ring of a contract, and the present range with those that follow. Without a ring there is neither."""
+    """The ring of a contract, and the present range with those that follow. Both are empty without a ring."""
 
     contract: ContractAddress
     virtual_nodes: int
@@ -50,7 +50,7 @@ class RingView:
 
 
 class Loss(Enum):
-    """Why nothing could be expected any more of one who coordinated."""
+    """Why nothing could be expected of a coordinator any more."""
 
     CONNECTION = "the connection to it was lost"
     HEARTBEATS = "its heartbeats had stopped"
@@ -60,7 +60,7 @@ class Loss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LeaderChange:
-    """Another node coordinates. Without a former one it was seen for the first time; one that was lost has failed."""
+    """A change of coordinator. `former` is None for the first one seen; `loss` is set if the former one failed."""
 
     contract: ContractAddress
     at_ms: int

@@ -1,4 +1,4 @@
-"""The ring of a contract as people can look at it: places as parts of the whole."""
+"""The ring of a contract for display: places as fractions of the ring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLACES_SHOWN_MAX: Final = 48
 
 
 def ring_of(contract: Contract, height: int) -> RingView:
-    """The present range and those that follow it, with the places that decide them (protocol §2)."""
+    """Return the present range and those that follow it, with the places that decide them (protocol §2)."""
     if contract.mode is not Mode.RING:
         return RingView(contract.address, contract.virtual_nodes)
     committee = tuple(sorted(contract.committee))
@@ -44,6 +44,6 @@ def _member(member: NodeName, point: int, virtual_nodes: int) -> RingMember:
 
 
 def _some_places(member: NodeName, virtual_nodes: int) -> tuple[float, ...]:
-    """The first of them as they are numbered: a fair sample, as their places are as good as random."""
+    """Return the member's first places by number: a fair sample, as places are pseudo-random."""
     shown = (ring_place(f"{member}#{index}") / RING_SIZE for index in range(min(virtual_nodes, PLACES_SHOWN_MAX)))
     return tuple(sorted(shown))

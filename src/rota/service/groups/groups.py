@@ -1,7 +1,7 @@
 """Privacy groups: `service.interface.Groups` on this node's store, contracts and domain.
 
-A group is a contract of the domain `pente`; creating one is deploying it (decision 61), and what a group is stands in
-its genesis, so that every member's node knows it when it has the contract. Its id is chosen here and is its salt.
+A group is a contract of the domain `pente`; creating one is deploying it (decision 61), and its genesis defines the
+group, so that every member's node knows it when it has the contract. This node chooses its id, which is its salt.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Groups:
         self._call_view: Final = call_view
 
     async def create(self, wanted: NewGroup) -> GroupView:
-        """The group is deployed by its first member at this node."""
+        """Deploy the group; its first member at this node is the sender."""
         _require_domain(wanted.domain)
         group = secrets.token_bytes(ID_BYTES)
         submission = interface.Submission(
@@ -79,30 +79,30 @@ class Groups:
         try:
             created = await self.with_id(wanted.domain, group)
         except Unavailable:
-            # It is accepted, and cannot be shown.
+            # The group is accepted, and cannot be shown.
             about = {"transactionId": intent_text(deployment), "group": f"0x{group.hex()}"}
             raise errors.OutcomeUnknown(about) from None
         assert created is not None, "a group is written with the intent that deploys it"
         return created
 
     async def with_id(self, domain: str, group: bytes) -> GroupView | None:
-        """The group of this id."""
+        """Return the group with this id."""
         self._require_one(group, "id")
         return await self._shown(await self._stored.with_id(domain, group))
 
     async def with_address(self, contract: ContractAddress) -> GroupView | None:
-        """The group whose contract this is."""
+        """Return the group whose contract this is."""
         return await self._shown(await self._stored.with_contract(contract))
 
     async def members_of(self, contract: ContractAddress) -> tuple[Party, ...]:
-        """The members of the group whose contract this is; none when it is no group's."""
+        """Return the members of the group whose contract this is; empty for other contracts."""
         found = await self.with_address(contract)
         return found.members if found is not None else ()
 
     async def query(
         self, query: JsonValue, member: str = "", parties: tuple[str, ...] | None = None
     ) -> tuple[GroupView, ...]:
-        """Those that are looked for, the oldest first."""
+        """Return the groups that a query matches, the oldest first."""
         among = PartyNames(parties, self._node) if parties is not None else None
         try:
             party = party_of("member", member, self._node) if member else None
@@ -112,7 +112,7 @@ class Groups:
             found = await self._stored.find(read_query(query), party, among)
         except DomainRejected as flaw:
             raise of_query(flaw) from None
-        # A liar may copy an id and name other members: the group is the one whose genesis came first.
+        # An attacker may copy an id and name other members: the group whose genesis came first counts.
         kept = (each for each in found if among is None or among.has_any(each.group.members))
         return tuple([await self._view(each) for each in kept])
 
@@ -136,7 +136,7 @@ class Groups:
         )
 
     async def _terms_of(self, stored: StoredGroup) -> Contract | None:
-        """What its genesis fixes. A group that is not deployed yet is one of this node's own transactions."""
+        """Return the terms in its genesis; until it is deployed, the genesis is in this node's own transaction."""
         known = self._contracts.known(stored.contract) if stored.contract is not None else None
         if known is not None:
             return known.contract
@@ -146,7 +146,7 @@ class Groups:
     # Private contracts.
 
     async def send(self, call: GroupCall) -> IntentId:
-        """Deploy a private contract, or call one, by a transaction."""
+        """Submit a transaction that deploys or calls a private contract."""
         contract = await self._contract_of(call.domain, call.group)
         data: dict[str, JsonValue] = {"input": _input_of(call), "gas": call.gas, "value": call.value}
         if call.external_call_gas:
@@ -173,7 +173,7 @@ class Groups:
         )
 
     async def call(self, call: GroupCall) -> JsonValue:
-        """Ask a private contract, as a member."""
+        """Call a private contract as a member, without a transaction."""
         contract = await self._contract_of(call.domain, call.group)
         if call.to is None:
             raise errors.invalid("to", "is missing: it must be a private contract of the group")
@@ -203,7 +203,7 @@ class Groups:
     # Messages.
 
     async def send_message(self, message: NewMessage) -> bytes:
-        """To all nodes of the group's members."""
+        """Send a message to all nodes of the group's members."""
         contract = await self._contract_of(message.domain, message.group)
         content = msgspec.json.encode(message.data)
         if len(content) > MESSAGE_BYTES_MAX:
@@ -213,12 +213,12 @@ class Groups:
         return await self._mail.post(contract, message.group, message.topic, content, message.correlation_id)
 
     async def message(self, message: bytes) -> MessageView | None:
-        """A message by its id."""
+        """Return a message by its id."""
         stored = await self._messages.message(message)
         return message_view(stored) if stored is not None else None
 
     async def messages(self, query: JsonValue, parties: tuple[str, ...] | None = None) -> tuple[MessageView, ...]:
-        """Those that are looked for, in this node's order."""
+        """Return the messages that a query matches, in this node's order."""
         among = PartyNames(parties, self._node) if parties is not None else None
         try:
             found = await self._messages.messages(read_query(query), among)
@@ -239,10 +239,10 @@ class Groups:
         return stored.contract
 
     def _require_one(self, group: bytes, field: str) -> None:
-        """An id is drawn by who creates a group, and a liar may copy it: which of the two is meant nobody can tell."""
+        """Raise `errors.Rejected` if several groups have this id: its creator draws it, and an attacker may copy it."""
         contracts = self._contracts.contracts_of_group(group)
         if len(contracts) > 1:
-            # A caller that is held to parties may be a member of none of them.
+            # A caller that is held to parties may be a member of none of the groups.
             named = "" if held_parties() is not None else f" with the contracts {' and '.join(contracts)}"
             text = f"is ambiguous: groups{named} have this id; name the contract (ptx_sendTransaction)"
             raise errors.invalid(field, text)
@@ -269,7 +269,7 @@ class Groups:
         return party
 
     async def _submitted(self, submission: interface.Submission, whole: str = "") -> IntentId:
-        """The user knows nothing of `data`: its fields are the user's own, and `whole` is what all of it is about."""
+        """Submit, with error fields renamed for the user, who does not know `data`; `whole` stands for all of it."""
         try:
             return await self._submit(submission)
         except errors.Rejected as flaw:
@@ -280,7 +280,7 @@ class Groups:
 async def messages_of(
     groups: StoredGroups, messages: Sequence[StoredMessage], names: PartyNames
 ) -> tuple[StoredMessage, ...]:
-    """Those of groups of which one of these parties is a member."""
+    """Return the messages of groups of which one of these parties is a member."""
     kinds = dict.fromkeys((each.domain, each.group) for each in messages)
     found = {each: await groups.with_id(*each) for each in kinds}
     own = {each for each, group in found.items() if group is not None and names.has_any(group.group.members)}
@@ -288,7 +288,7 @@ async def messages_of(
 
 
 def message_view(stored: StoredMessage) -> MessageView:
-    """As users see it."""
+    """Return a message as users see it."""
     return MessageView(
         stored.id,
         stored.sequence,
@@ -309,7 +309,7 @@ def _require_domain(domain: str) -> None:
 
 
 def _entry_of(call: GroupCall) -> dict[str, object] | None:
-    """The function as one entry; a name or a signature is looked up in the ABI that comes with it."""
+    """Return the function as one ABI entry; a name or a signature is looked up in the call's ABI."""
     if not isinstance(call.function, str):
         return dict(call.function) if call.function else None
     if not call.function:
@@ -322,7 +322,7 @@ def _entry_of(call: GroupCall) -> dict[str, object] | None:
 
 
 def _input_of(call: GroupCall) -> JsonValue:
-    """What is absent is empty: call data without a function, no arguments with one."""
+    """Return the input, or by default an empty one: call data without a function, no arguments with one."""
     if call.input is not None:
         return call.input
     return [] if call.function else "0x"

@@ -12,7 +12,7 @@ from rota.rpc.values import AbiEntry, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class NewGroup:
-    """A privacy group that is to be. Members without a node are of this one."""
+    """A privacy group to create. Members without a node name are of this node."""
 
     domain: str
     members: tuple[str, ...]
@@ -25,7 +25,7 @@ class NewGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it.
+    """A privacy group. Its contract is set once deployed; `deployment` is the transaction that deploys it.
 
     `terms` has the terms of sequencing.
     """
@@ -45,7 +45,7 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class GroupCall:
-    """A private contract in a group is to be called, or without `to` deployed. Only types have been looked at.
+    """A call of a private contract in a group, or without `to` a deployment. Only types have been checked.
 
     `function` is an entry of an ABI, or the name or signature of one in `abi`; without it `input` is call data as hex.
     """
@@ -67,7 +67,7 @@ class GroupCall:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """What a group's members are to be told. `correlation_id` names a message that it is about."""
+    """A message for a group's members. `correlation_id` names a message that it refers to."""
 
     domain: str
     group: bytes
@@ -78,7 +78,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """What somebody told a group. `sequence` is this node's own order; `node` is where it was said."""
+    """A message of a group. `sequence` is this node's own order; `node` is the node of its author."""
 
     id: bytes
     sequence: int
@@ -94,7 +94,7 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True)
 class MessageDefinition:
-    """Which messages a listener gets: those after a number, of a domain, a group, a topic; what is empty is any.
+    """Which messages a listener gets: those after a number, of a domain, a group, a topic; empty fields match any.
 
     With `parties` only those of groups of which one of these parties of this node is a member, numbered for this
     listener alone.
@@ -109,47 +109,47 @@ class MessageDefinition:
 
 
 class Groups(Protocol):
-    """Privacy groups, the private contracts in them, and what their members tell each other."""
+    """Privacy groups, the private contracts in them, and the messages of their members."""
 
     async def create(self, wanted: NewGroup) -> GroupView:
-        """A new group: its id is given when it is durable that it will be deployed."""
+        """Create a group; returns once it is durable that it will be deployed."""
         ...
 
     async def with_id(self, domain: str, group: bytes) -> GroupView | None:
-        """The group of this id."""
+        """Return the group with this id."""
         ...
 
     async def with_address(self, contract: ContractAddress) -> GroupView | None:
-        """The group whose contract this is."""
+        """Return the group whose contract this is."""
         ...
 
     async def query(
         self, query: JsonValue, member: str = "", parties: tuple[str, ...] | None = None
     ) -> tuple[GroupView, ...]:
-        """The groups that a QueryJSON looks for, with this member if one is named.
+        """Return the groups that a QueryJSON matches, with this member if one is named.
 
         With `parties` only groups of which one of these parties of this node is a member.
         """
         ...
 
     async def send(self, call: GroupCall) -> IntentId:
-        """A transaction in a group; the id is given when it is durable."""
+        """Submit a transaction in a group; returns its id once it is durable."""
         ...
 
     async def call(self, call: GroupCall) -> JsonValue:
-        """What a private contract answers now, without a transaction."""
+        """Call a private contract without a transaction and return its present answer."""
         ...
 
     async def send_message(self, message: NewMessage) -> bytes:
-        """Tell all nodes of a group's members; the id is given when it is durable here, and so that all will get it."""
+        """Send a message to all nodes of a group's members; returns its id once it is durable, with its deliveries."""
         ...
 
     async def message(self, message: bytes) -> MessageView | None:
-        """A message by its id."""
+        """Return a message by its id."""
         ...
 
     async def messages(self, query: JsonValue, parties: tuple[str, ...] | None = None) -> tuple[MessageView, ...]:
-        """The messages that a QueryJSON looks for, with `parties` only those of their groups."""
+        """Return the messages that a QueryJSON matches, with `parties` only those of their groups."""
         ...
 
 

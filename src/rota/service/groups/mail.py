@@ -1,17 +1,18 @@
-"""Messages of groups to all nodes of their members, until each of them has said that it has them.
+"""Delivery of group messages to all nodes of their members, until each of them has acknowledged them.
 
-Theory of operation. A message is no part of sequencing: it changes no state, and nobody has to agree about it. So the
-core does not see it. It is durable here, and owed to each other node of the group, in one write, before its author is
-given its id, and it is sent whether or not the author waits for that. A peer that is owed something and can be reached
-is sent the oldest of it, a window at a time, and again after a pause that grows, until it has acknowledged; the rest
-waits in the store. Who gets a message makes it durable, then acknowledges, every copy. A copy changes nothing.
+Theory of operation. A message is no part of sequencing: it changes no state, and needs no agreement. So the core does
+not see it. The message and its deliveries to the other nodes of the group are made durable in one write, before its
+author gets its id, and it is sent whether or not the author waits for that. A peer with open deliveries that can be
+reached gets the oldest, a window at a time, and again after a pause that grows, until it has acknowledged them; the
+rest waits in the store. The recipient makes a message durable, then acknowledges it, each copy again. A copy has no
+effect.
 
-A message is taken only from a node of the group that it names. Whoever does not have the group yet does not answer, and
-is sent the message again. A message is kept for ever, so a peer has so many bytes of them taken in an hour, and the
-rest is neither kept nor acknowledged: it is sent again later.
+A message is accepted only from a node of the group that it names. A node that does not have the group yet does not
+answer, and gets the message again. Messages are kept permanently, so a peer has a quota of bytes per hour; messages
+beyond it are neither kept nor acknowledged, and are sent again later.
 
-States that a user has sent again (`pstate_transferPrivateState`) go the same way, but for the sending itself: the store
-finds them, and the core says them and is told that they have arrived.
+States that a user has sent again (`pstate_transferPrivateState`) are delivered in the same way, except that the store
+finds them, and the core sends them and receives their acknowledgements.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from rota.wire.messages import (
 )
 
 MESSAGE_BYTES_MAX: Final = 524_288
-# As deep as a request of a user may be.
+# The depth that a user's request may have.
 MESSAGE_DEPTH_MAX: Final = 64
 WINDOW: Final = 32
 PAUSE_MS: Final = 1_000
@@ -58,16 +59,16 @@ ARRIVALS_OF_PEER_MAX: Final = 2 * WINDOW
 ROUNDS_KEPT_MAX: Final = 4_096
 HOUR_MS: Final = 3_600_000
 TAKEN_OF_PEER_BYTES_MAX: Final = 67_108_864
-# What a message takes beside its content.
+# The size of a message beside its content.
 ENTRY_BYTES: Final = 1_024
 TAKEN_PEERS_MAX: Final = 4_096
 
 
 @dataclass(slots=True)
 class _Peer:
-    """Somebody who is owed something: how much, when all that was said is said again, and the pause after that.
+    """A peer with open deliveries: their number, when sent ones are repeated, and the pause after that.
 
-    `said` is what was said and is not acknowledged; `acknowledged` what was since the store was asked last.
+    `said` are sent, unacknowledged ones; `acknowledged` those acknowledged since the store was last read.
     """
 
     count: int = 0
@@ -78,25 +79,28 @@ class _Peer:
     acknowledged: set[bytes] = field(default_factory=set)
 
     def is_due(self, now_ms: int) -> bool:
-        """There is something to say that was not said, or was said long ago."""
+        """Whether there are unsent deliveries, or sent ones to repeat."""
         return self.has_more or self.again_ms <= now_ms
 
     def forget_said(self) -> None:
-        """Whatever was said may be lost: say it at once, and be patient anew."""
+        """Send everything again at once, as it may be lost, and reset the pause."""
         self.said.clear()
         self.has_more, self.pause_ms = True, PAUSE_MS
 
 
 @dataclass(slots=True)
 class _Taken:
-    """How many bytes of a peer's messages were taken in the hour since then."""
+    """The bytes of a peer's messages that were accepted in the hour that began at `since_ms`."""
 
     since_ms: int
     size_bytes: int = 0
 
 
 class GroupMail:
-    """Of one node. `send` says something to a peer, `author` tells this life's number and the height it has seen."""
+    """The mail of one node.
+
+    `send` sends a message to a peer, `author` returns this run's incarnation and the height.
+    """
 
     def __init__(
         self,
@@ -123,28 +127,28 @@ class GroupMail:
         self._arriving: Final[Counter[NodeName]] = Counter()
         self._sending: Final = Background("mail that is owed")
         self._said = 0
-        # States that are being sent again, and by which rounds: an acknowledgement names the round.
+        # States that are being sent again, and their rounds: an acknowledgement names the round.
         self._transfers: Final[dict[tuple[NodeName, Leaf], None]] = {}
         self._rounds: Final[dict[tuple[NodeName, Digest], Leaf]] = {}
         self.on_message: Callable[[], None] = lambda: None
-        # The number of the latest mail that was said to each peer in this life, for users to read.
+        # The number of the latest mail that was sent to each peer in this run, for users to read.
         self.highest_said: Final[dict[NodeName, int]] = {}
 
-    # Life.
+    # The run.
 
     def start(self) -> None:
-        """Go on with what was owed when the last life ended."""
+        """Continue the deliveries that the previous run left open."""
         self._sending.begin(self._run())
 
     async def close(self) -> None:
-        """What is owed is the next life's."""
+        """Stop; open deliveries are left to the next run."""
         await self._arrivals.close()
         await self._sending.close()
 
     # Sending.
 
     async def post(self, contract: ContractAddress, group: bytes, topic: str, content: bytes, about: bytes) -> bytes:
-        """A message of a member of ours to the others; the id is given when it is durable."""
+        """Store a message of a member at this node and its deliveries; returns its id once durable."""
         nodes = self._nodes_of(contract)
         if sum(peer.count for peer in self._owing.values()) >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} messages wait for nodes that have not acknowledged them")
@@ -167,7 +171,7 @@ class GroupMail:
         return await self._acceptances.accept(accept)
 
     async def transfer(self, contract: ContractAddress, leaf: Leaf, peer: NodeName) -> bytes:
-        """Say what a leaf made to a peer once more, until it has it."""
+        """Send the outputs of a leaf to a peer again until it acknowledges; returns the delivery's id once durable."""
         mail = StoredMail(uuid4().bytes, peer, STATE, contract, leaf, _wall_ms())
 
         async def accept(acceptance: Acceptance) -> bytes:
@@ -181,13 +185,13 @@ class GroupMail:
     def _owe(self, peer: NodeName) -> None:
         owing = self._owing.setdefault(peer, _Peer())
         owing.count += 1
-        # What was said and is not acknowledged makes the rest wait for its turn.
+        # A full window of unacknowledged messages delays the rest.
         if len(owing.said) < WINDOW:
             owing.has_more = True
             self._changed.set()
 
     async def _run(self) -> None:
-        """Say what is due, then wait for the next moment or for a change."""
+        """Send due messages, then wait until the next are due or something changes."""
         repeated = Trouble()
         while True:
             try:
@@ -209,7 +213,7 @@ class GroupMail:
                 pass
 
     def _pause_s(self) -> float | None:
-        """How long nothing is due; without end when nothing is owed."""
+        """Return the time until something is due; None without open deliveries."""
         if not self._owing:
             return None
         if any(owing.has_more for owing in self._owing.values()):
@@ -227,7 +231,7 @@ class GroupMail:
             if not owing.said:
                 owing.again_ms = now_ms + owing.pause_ms
                 owing.pause_ms = min(2 * owing.pause_ms, PAUSE_MAX_MS)
-            # Before the store is asked: whatever comes meanwhile is asked for after this.
+            # Reset before the store is read, so that deliveries added meanwhile are read next time.
             owing.has_more = False
             owing.acknowledged.clear()
             mail = await self._store.mail.open_for(peer, WINDOW)
@@ -259,10 +263,10 @@ class GroupMail:
         self._said += 1
         self._send(SendMessage(peer, Envelope(contract, RequestId(incarnation, self._said), incarnation, height, body)))
 
-    # What happens.
+    # Events.
 
     def take(self, event: Event) -> bool:
-        """Whether this was for us alone; what others need to know too, we only look at."""
+        """Handle an event; returns True for mail's own messages. Events that concern the core too are only observed."""
         match event:
             case MessageReceived(peer, Envelope(contract=contract, body=GroupMessage() as message)):
                 self._arrive(peer, self._received(peer, contract, message))
@@ -287,7 +291,7 @@ class GroupMail:
         return False
 
     def _arrive(self, peer: NodeName, work: Coroutine[Any, Any, None]) -> None:
-        """What is too much at a time, of one peer or of all, is dropped: it comes again."""
+        """Handle an arrival in a task; one beyond the limits, of the peer or of all, is dropped, as it comes again."""
         if len(self._arrivals) >= ARRIVALS_MAX or self._arriving[peer] >= ARRIVALS_OF_PEER_MAX:
             work.close()
             return
@@ -305,7 +309,7 @@ class GroupMail:
     async def _received(self, peer: NodeName, contract: ContractAddress, message: GroupMessage) -> None:
         group = self._contracts.group_of(contract)
         if group is not None and self._contracts.contracts_of_group(group) != (contract,):
-            # Users read messages by the group's id, and the members of the other group are not this one's.
+            # Users read messages by the group's id, and members of a second group with that id must not see them.
             group = None
         is_members = group is not None and peer in self._nodes_of(contract)
         if group is None or not is_members or not self._has_room(peer, message) or not _is_content(message.content):
@@ -332,7 +336,7 @@ class GroupMail:
         self.on_message()
 
     def _has_room(self, peer: NodeName, message: GroupMessage) -> bool:
-        """For one more message of a member, in this hour."""
+        """Charge a message to the peer's hourly quota; returns False if it does not fit."""
         now_ms = self._now_ms()
         taken = self._taken.get(peer)
         if taken is None or now_ms - taken.since_ms >= HOUR_MS:
@@ -347,7 +351,7 @@ class GroupMail:
         return True
 
     async def _acknowledged(self, peer: NodeName, reference: bytes) -> None:
-        """An acknowledgement of what was not said is worth nothing, and costs nothing: what is owed is said again."""
+        """Record an acknowledgement. One of an unsent delivery is ignored: the delivery is sent again."""
         owing = self._owing.get(peer)
         if owing is None or reference not in owing.said:
             return
@@ -359,7 +363,7 @@ class GroupMail:
             owing.said.remove(reference)
             owing.count -= 1
         owing.acknowledged.add(reference)
-        # A window that is acknowledged makes room for the next.
+        # An acknowledged window makes room for the next.
         if not owing.said:
             owing.has_more, owing.pause_ms = True, PAUSE_MS
             self._changed.set()
@@ -370,9 +374,9 @@ class GroupMail:
 
 
 def _is_content(content: bytes) -> bool:
-    """What users are to be shown must be JSON, and no larger or deeper than what we would send.
+    """Whether the content is JSON, no larger or deeper than messages of this node.
 
-    What is nested so deep that it can just be read here might not be readable where it is shown, and end a listener.
+    JSON nested so deep that it can just be parsed here might not be parsed where it is shown, and would end a listener.
     """
     if len(content) > MESSAGE_BYTES_MAX or flaw_of(content, MESSAGE_DEPTH_MAX, MESSAGE_BYTES_MAX):
         return False

@@ -1,4 +1,4 @@
-"""Listeners of groups' messages: made once, durable with how far they are, and followed over a WebSocket."""
+"""Listeners of group messages: durable, with their positions, and followed over a WebSocket."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PUSH: Final = "pgroup_subscription"
 
 
 class MessageFilters(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Which messages: those after a sequence number, of a domain, a group, a topic."""
+    """Which messages to deliver: those after a sequence number, of a domain, a group, a topic."""
 
     sequence_above: Sequence | None = None
     domain: Text | None = None
@@ -31,13 +31,13 @@ class MessageFilters(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
 
 
 class MessageOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Whether what was said at this node is left out."""
+    """Whether to leave out messages that were sent by this node."""
 
     exclude_local: bool = False
 
 
 class MessageListenerInput(msgspec.Struct, frozen=True):
-    """A listener that is to be. Without `started` it is."""
+    """A listener to create. It is started by default."""
 
     name: str
     started: bool | None = None
@@ -46,7 +46,7 @@ class MessageListenerInput(msgspec.Struct, frozen=True):
 
 
 class PrivacyGroupMessageListener(msgspec.Struct, frozen=True):
-    """A listener of groups' messages."""
+    """A listener of group messages."""
 
     name: str
     created: Timestamp
@@ -56,7 +56,7 @@ class PrivacyGroupMessageListener(msgspec.Struct, frozen=True):
 
 
 class MessageBatch(msgspec.Struct, frozen=True, rename="camel"):
-    """What is pushed: messages in this node's order."""
+    """A pushed batch: messages in this node's order."""
 
     batch_id: int
     messages: list[PrivacyGroupMessage]
@@ -121,7 +121,7 @@ async def delete_message_listener(node: MessageListening, listener_name: Name) -
 
 
 class MessageFeed(Choice):
-    """What can be subscribed to."""
+    """The kinds of listeners that can be subscribed to."""
 
     __slots__ = ()
     right = "'messages'"

@@ -47,13 +47,13 @@ Outputs = Annotated[Any, Meta(description="The outputs by name, one without a na
 
 
 class GroupReads(HasGroups, HasPositions, Protocol):
-    """A node whose groups can be asked, of a position at least."""
+    """A node whose groups can be read, at least at a given position."""
 
 
 class PublicTxOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """What a user wants of the base-ledger transaction. Rounds carry many users' transactions: prices count for none.
+    """Gas options for the base-ledger transaction. Prices have no effect: a round carries many users' transactions.
 
-    `gas` bounds each call of a public contract that a private one asks for, up to the bound of the group.
+    `gas` bounds each call of a public contract that a private one requests, up to the bound of the group.
     """
 
     gas: Quantity | None = None
@@ -63,14 +63,14 @@ class PublicTxOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PrivacyGroupTXOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """Of the transaction that deploys a group."""
+    """Options of the transaction that deploys a group."""
 
     idempotency_key: Text | None = None
     public_tx_options: PublicTxOptions | None = None
 
 
 class PrivacyGroupInput(msgspec.Struct, frozen=True, rename="camel"):
-    """A group that is to be. Values of its configuration may be text."""
+    """A group to create. Values of its configuration may be text."""
 
     domain: Text
     members: Annotated[list[Text], Meta(max_length=MEMBERS_MAX)]
@@ -82,7 +82,7 @@ class PrivacyGroupInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PrivacyGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A group. `contractAddress` is there when it is deployed, which `genesisTransaction` does.
+    """A group. `contractAddress` is set once `genesisTransaction` has deployed it.
 
     `sequencing` are the terms that its genesis fixes.
     """
@@ -102,10 +102,10 @@ class PrivacyGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class PrivacyGroupEVMTXInput(msgspec.Struct, frozen=True, rename="camel"):
-    """A private contract is to be called, or without `to` deployed.
+    """A call of a private contract, or without `to` a deployment.
 
     `function` is an ABI entry, or a name or signature in `abi`; without it `input` is call data as hex. `input` is a
-    list or an object of arguments, or absent. With `abi`, a revert is told by the contract's own errors.
+    list or an object of arguments, or absent. With `abi`, a revert is decoded by the contract's own errors.
     """
 
     domain: Text
@@ -123,7 +123,7 @@ class PrivacyGroupEVMTXInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PrivacyGroupEVMCall(msgspec.Struct, frozen=True, rename="camel"):
-    """A private contract is asked. It answers from the latest states that this node holds, so `block` is latest.
+    """A call of a private contract without a transaction, on the node's latest states, so `block` is latest.
 
     With `atLeast`, the position of a receipt, the answer is never older than that.
     """
@@ -225,7 +225,7 @@ async def call(
 
 
 class GroupQuestions(HasGroups, HasQuestions, Protocol):
-    """A node whose groups can be asked by their domains' methods."""
+    """A node whose groups answer the methods of their domains."""
 
 
 @method("pgroup_invokeRPC", role=Role.READ, answers="result")
@@ -244,7 +244,7 @@ async def invoke_rpc(
 
 
 class PrivacyGroupMessageInput(msgspec.Struct, frozen=True, rename="camel"):
-    """What a group's members are to be told, under a topic of theirs."""
+    """A message for a group's members, under a topic of their choice."""
 
     domain: Text
     group: HexText
@@ -254,7 +254,7 @@ class PrivacyGroupMessageInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PrivacyGroupMessage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What somebody told a group. `localSequence` is this node's own order, `node` where it was said."""
+    """A message of a group. `localSequence` is this node's own order, `node` the node of its author."""
 
     id: Uuid
     local_sequence: int
@@ -299,7 +299,7 @@ async def query_messages(
 
 
 def shown_message(view: MessageView) -> PrivacyGroupMessage:
-    """As clients read it."""
+    """Return a message as clients read it."""
     return PrivacyGroupMessage(
         uuid_of(IntentId(view.id)),
         view.sequence,

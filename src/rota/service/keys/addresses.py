@@ -1,8 +1,8 @@
 """Addresses of parties, for clients that know parties by them.
 
-A party's own node reports its address (decision 81), so that an address is missing while that node is silent. A receipt
-waits for it for a bounded time; a node that did not answer in time is not awaited for a while. Where the address is not
-known, clients see the party's name.
+A party's own node reports its address (decision 81), so that an address is missing while that node does not answer. A
+receipt waits for it for a bounded time; a node that did not answer in time is not awaited for a while. Where the
+address is not known, clients see the party's name.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rota.ports import Unavailable
 
 WAIT_S: Final = 4.0
 SILENT_S: Final = 30.0
-# How many addresses one receipt or query asks other nodes for, and how many are kept.
+# The number of addresses that one receipt or query asks other nodes for, and the number that are cached.
 ASKED_MAX: Final = 64
 KEPT_MAX: Final = 100_000
 
 
 class PartyAddresses:
-    """At one node."""
+    """The addresses that one node knows."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class PartyAddresses:
         known: Callable[[Party], str | None],
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`ask` has the address of a party, empty for a stranger; `known` has it without asking another node."""
+        """`ask` returns a party's address, empty for an unknown party; `known` the same without asking another node."""
         self._address_of: Final = ask
         self._known: Final = known
         self._now_s: Final = now_s
@@ -39,10 +39,10 @@ class PartyAddresses:
         self._silent_until_s: Final[dict[NodeName, float]] = {}
 
     async def of(self, parties: Iterable[Party]) -> dict[Party, str]:
-        """The addresses of these parties that are known, or told in time."""
+        """Return the addresses of these parties that are known, or reported in time."""
         wanted = dict.fromkeys(parties)
         for party in wanted:
-            # An answer that came after the wait is known without another one.
+            # An answer that came after the wait is known now.
             if party not in self._kept and (address := self._known(party)):
                 self._keep(party, address)
         unknown = [party for party in wanted if party not in self._kept and not self._is_silent(node_of(party))]

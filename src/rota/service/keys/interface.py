@@ -10,7 +10,7 @@ from rota.rpc.values import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class KeySegment:
-    """One step on the way to an identifier, and its number among those beside it."""
+    """One segment of an identifier's path, and its number among its siblings."""
 
     name: str
     index: int
@@ -18,7 +18,7 @@ class KeySegment:
 
 @dataclass(frozen=True, slots=True)
 class KeyVerifier:
-    """By what others know a key: an address, of this type, for this algorithm."""
+    """The public form of a key: an address, of this type, for this algorithm."""
 
     verifier: str
     type: str
@@ -27,7 +27,7 @@ class KeyVerifier:
 
 @dataclass(frozen=True, slots=True)
 class KeyMapping:
-    """An identifier, where its key is, and its verifier."""
+    """An identifier, the location of its key, and its verifier."""
 
     identifier: str
     wallet: str
@@ -38,7 +38,7 @@ class KeyMapping:
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A place in the tree of identifiers: a key, a branch, or both."""
+    """A node in the tree of identifiers: a key, a branch, or both."""
 
     is_key: bool
     has_children: bool
@@ -55,25 +55,25 @@ class Keys(Protocol):
     """The keys of this node's parties, by their identifiers."""
 
     def wallets(self) -> tuple[str, ...]:
-        """Where keys come from."""
+        """Return the wallets, the sources of keys."""
         ...
 
     async def resolve(self, identifier: str, algorithm: str, verifier_type: str) -> KeyMapping:
-        """The key of an identifier; there is one for every name."""
+        """Return the key of an identifier; every name has one."""
         ...
 
     async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
-        """The key that has this verifier, if it was asked for or used before."""
+        """Return the key that has this verifier, if it was resolved or used before."""
         ...
 
     async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
-        """The identifiers that were asked for or used, which a QueryJSON looks for."""
+        """Return the resolved or used identifiers that a QueryJSON matches."""
         ...
 
     async def sign(
         self, identifier: str, algorithm: str, verifier_type: str, payload_type: str, payload: bytes
     ) -> bytes:
-        """A signature of this payload."""
+        """Return a signature of this payload."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Keys by their identifiers: `service.interface.Keys` on this node's signer and store.
 
 Every party of a node has a key, whatever its name, and its address follows from the node's wallet (`keys.names`). The
-store only remembers who was asked for, so that an address leads back to an identifier, and identifiers can be looked
-through. An identifier is the party's name without its node; dots make a tree of them, as `org.alice` under `org`.
+store only records the resolved parties, so that an address can be mapped back to an identifier, and identifiers can be
+queried. An identifier is the party's name without its node; dots make a tree of them, as `org.alice` under `org`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WALLET: Final = "wallet"
 PAYLOAD_TYPE: Final = "opaque:rsv"
 PAYLOAD_BYTES: Final = 32
 PUBLIC_KEY_BYTES: Final = 64
-# What a signature's last byte begins at, as wallets write it.
+# The base of the recovery id in a signature's last byte, as wallets write it.
 RECOVERY_BASE: Final = 27
 SEGMENTS_MAX: Final = 16
 NOTED_KEPT_MAX: Final = 4_096
@@ -46,23 +46,23 @@ class Keys:
         self._turn: Final = asyncio.Lock()
 
     def wallets(self) -> tuple[str, ...]:
-        """A node has one."""
+        """Return the node's wallet, of which there is one."""
         return (WALLET,)
 
     async def resolve(self, identifier: str, algorithm: str, verifier_type: str) -> KeyMapping:
-        """The key of this identifier, which is remembered from now on."""
+        """Return the key of this identifier, and record it."""
         _require(algorithm, verifier_type)
         key = await self._note(self._own_party(identifier))
         return await self._mapping(key, verifier_type)
 
     async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
-        """The key that has this address, if it was asked for before."""
+        """Return the key that has this address, if it was resolved before."""
         _require(algorithm, verifier_type)
         found = await self._names.with_address(_address_in(verifier, verifier_type))
         return await self._mapping(found, verifier_type) if found is not None else None
 
     async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
-        """Those that were asked for, and the branches on which they stand."""
+        """Return the resolved identifiers, and the branches above them, that a query matches."""
         try:
             found = await self._names.find(read_query(query))
         except DomainRejected as flaw:
@@ -85,7 +85,7 @@ class Keys:
     async def sign(
         self, identifier: str, algorithm: str, verifier_type: str, payload_type: str, payload: bytes
     ) -> bytes:
-        """A signature of 65 bytes, r, s, v, with v 27 or 28, over a hash as it is."""
+        """Return a signature of 65 bytes, r, s, v, with v 27 or 28, over a hash as it is."""
         _require(algorithm, verifier_type)
         if payload_type != PAYLOAD_TYPE:
             raise errors.invalid("payloadType", f"must be {PAYLOAD_TYPE}")
@@ -97,7 +97,7 @@ class Keys:
         return signature[:-1] + bytes([signature[-1] + RECOVERY_BASE])
 
     async def note(self, party: Party) -> ContractAddress:
-        """A party of this node acts: its address, which leads back to it from now on."""
+        """Record that a party of this node acts, and return its address, which can be mapped back from now on."""
         key = await self._note(party)
         assert key.address is not None, "a party has a key"
         return key.address
@@ -112,7 +112,7 @@ class Keys:
             segments = _identifier(party).split(".")
             if not all(segments) or len(segments) > SEGMENTS_MAX:
                 raise DomainRejected("keyIdentifier", f"must be 1 to {SEGMENTS_MAX} names with dots between them")
-            # What is too long to be a key's name.
+            # Rejects a name that is too long for a key.
             party_key(party)
         except DomainRejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
@@ -121,7 +121,7 @@ class Keys:
         return party
 
     async def _note(self, party: Party) -> StoredKey:
-        """The party's place in the tree; it gets one if it has none."""
+        """Return the party's place in the tree; add it if it has none."""
         path = _identifier(party)
         known = self._noted.get(path)
         if known is None:
@@ -147,7 +147,7 @@ class Keys:
         made: list[StoredKey] = []
         for branch in missing:
             parent, _, last = branch.rpartition(".")
-            # Only the topmost that is missing has a parent that may have others.
+            # Only the topmost missing one has a parent that may have other children.
             place = 0 if made else await self._names.next_place(parent)
             made.append(StoredKey(branch, parent, last, place))
         place = made.pop().place if missing else there[path].place
@@ -178,7 +178,7 @@ def _require(algorithm: str, verifier_type: str) -> None:
 
 
 def _address_in(verifier: str, verifier_type: str) -> ContractAddress:
-    """The address that a verifier stands for. `errors.Rejected` when it is none of this type."""
+    """Parse an address from a verifier. `errors.Rejected` when it is none of this type."""
     try:
         if verifier_type not in (PUBLIC_KEY, PUBLIC_KEY_0X):
             return read(Address, verifier).contract
@@ -195,6 +195,6 @@ def _identifier(party: Party) -> str:
 
 
 def _branches(path: str) -> tuple[str, ...]:
-    """The way to an identifier, itself at the end."""
+    """Return the paths from the root to an identifier, itself at the end."""
     segments = path.split(".")
     return tuple(".".join(segments[:count]) for count in range(1, len(segments) + 1))

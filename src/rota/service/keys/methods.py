@@ -1,4 +1,4 @@
-"""Keys of this node's parties: their addresses, their identifiers, and what they sign."""
+"""Keys of this node's parties: their addresses, their identifiers, and their signatures."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ VerifierType = Annotated[
 
 
 class KeyPathSegment(msgspec.Struct, frozen=True):
-    """One step on the way to an identifier."""
+    """One segment of an identifier's path."""
 
     name: str
     index: int
 
 
 class KeyVerifier(msgspec.Struct, frozen=True):
-    """By what others know a key."""
+    """The public form of a key."""
 
     verifier: str
     type: str
@@ -41,7 +41,7 @@ class KeyVerifier(msgspec.Struct, frozen=True):
 
 
 class KeyMappingAndVerifier(msgspec.Struct, frozen=True, rename="camel"):
-    """An identifier, where its key is, and its verifier. `keyHandle` is the path in the node's wallet."""
+    """An identifier, the location of its key, and its verifier. `keyHandle` is the path in the node's wallet."""
 
     identifier: str
     wallet: str
@@ -51,7 +51,7 @@ class KeyMappingAndVerifier(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class KeyQueryEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """A place in the tree of identifiers: a key, a branch, or both."""
+    """A node in the tree of identifiers: a key, a branch, or both."""
 
     is_key: bool
     has_children: bool

@@ -1,6 +1,6 @@
 """Verifiers of parties, by algorithm and type, as clients name them.
 
-A party has one secp256k1 key, which its address stands for, and one BabyJubJub key, which owns its coins in
+A party has one secp256k1 key, from which its address is derived, and one BabyJubJub key, which owns its coins in
 zero-knowledge tokens. This node has the keys of its own parties. Another node sends the addresses of its parties, and
 the keys of their coins in a token that both nodes have; it does not send the public keys behind the addresses.
 """
@@ -35,7 +35,7 @@ TYPES: Final = {SECP256K1: SECP256K1_TYPES, BABYJUBJUB: (COMPRESSED_0X,)}
 
 
 def require_known(algorithm: str, verifier_type: str, algorithms: tuple[str, ...] = tuple(TYPES)) -> None:
-    """`Rejected` unless there is such a verifier."""
+    """Raise `Rejected` unless this algorithm has this type of verifier."""
     if algorithm not in algorithms:
         raise Rejected("algorithm", f"must be {' or '.join(algorithms)}, not {algorithm[:80]!r}")
     known = TYPES[algorithm]
@@ -44,7 +44,7 @@ def require_known(algorithm: str, verifier_type: str, algorithms: tuple[str, ...
 
 
 def written(address: str, public_key: Callable[[], bytes], verifier_type: str) -> str:
-    """A secp256k1 key as clients read it."""
+    """Return a secp256k1 verifier as clients read it."""
     match verifier_type:
         case "eth_address":
             return address
@@ -57,7 +57,7 @@ def written(address: str, public_key: Callable[[], bytes], verifier_type: str) -
 
 
 class PartyVerifiers:
-    """At one node."""
+    """The verifiers that one node can resolve."""
 
     def __init__(self, node: NodeName, signer: KeyHolder, contracts: KnownContracts, others: Verifiers) -> None:
         self._node: Final = node
@@ -68,7 +68,7 @@ class PartyVerifiers:
         self.addresses: Final = PartyAddresses(self._address_of, lambda party: others.known(NO_CONTRACT, party))
 
     async def of(self, party: Party, algorithm: str, verifier_type: str) -> str:
-        """The verifier of a party; empty when its node has no such party. `Rejected` names the field."""
+        """Return the verifier of a party; empty when its node has no such party. `Rejected` names the field."""
         require_known(algorithm, verifier_type)
         if node_of(party) == self._node:
             return self._own(party, algorithm, verifier_type)
@@ -99,7 +99,7 @@ class PartyVerifiers:
         return with_checksum(address) if address and verifier_type == ETH_ADDRESS_CHECKSUM else address
 
     def _shared_token(self, party: Party) -> ContractAddress:
-        """A token in which that node answers requests for the keys of its parties."""
+        """Return a token in which that node answers requests for the keys of its parties."""
         for address in self._contracts.addresses():
             hosted = self._contracts.hosted(address)
             if hosted is not None and hosted.domain.name == ZETO and may_distribute(hosted.contract, node_of(party)):

@@ -1,1 +1,1 @@
-"""Listeners of receipts, events and messages: durable, in batches, from where they last acknowledged."""
+"""Listeners of receipts, events and messages: durable, in batches, from the last acknowledged position."""

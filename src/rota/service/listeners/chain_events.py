@@ -1,12 +1,12 @@
-"""Events of the base ledger, for listeners: asked of the chain itself, in its order, decoded by the listener's ABI.
+"""Events of the base ledger for listeners: read from the chain, in its order, decoded by the listener's ABI.
 
-Theory of operation. A listener's position is the block and the place in it that come next. What is asked for begins
-there and ends at the latest block that is as deep as the node's confirmations ask for: a reorganisation takes nothing
-back that was given. Blocks are asked for in ranges, smaller ones after a chain has refused a range as too large. A
-range may have more than fits in a batch; then the rest is asked for again, and nothing but one answer is held.
+Theory of operation. A listener's position is the block and the place in it that come next. A read begins there and ends
+at the latest block with the node's number of confirmations, so that a reorganisation takes back no delivered event.
+Blocks are read in ranges, smaller ones after a chain has refused a range as too large. A range may have more events
+than fit in a batch; then the rest is read again, and no more than one answer is held in memory.
 
-What has an event's topic and is not encoded as its ABI says is another contract's event of the same name: it is not
-what the listener asked for.
+A log that has an event's topic but is not encoded as the listener's ABI requires is another contract's event of the
+same name, and is skipped.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ ATTEMPTS_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """One source, its entries read."""
+    """One source, its ABI entries parsed."""
 
     address: ContractAddress | None
     events: tuple[codec.Entry, ...]
 
 
 class ChainEvents:
-    """A `Source`. `final_height` is the latest block that nothing is taken back of, -1 if none is."""
+    """A `Source`. `final_height` returns the latest final block, -1 if there is none."""
 
     kind: Final = "blockchainevents"
 
@@ -52,21 +52,21 @@ class ChainEvents:
         self._range = BLOCKS_A_QUESTION_MAX
 
     def encode(self, definition: EventDefinition) -> bytes:
-        """As JSON."""
+        """Encode a definition as JSON."""
         return msgspec.json.encode(definition)
 
     def decode(self, kept: bytes) -> EventDefinition:
-        """What was kept."""
+        """Decode a stored definition."""
         return msgspec.json.decode(kept, type=EventDefinition)
 
     async def first_position(self, definition: EventDefinition) -> ListenerPosition:
-        """The block that the listener begins with. `Rejected` when its ABI cannot be read."""
+        """Return the first block of the listener. `Rejected` when its ABI cannot be read."""
         list(_wanted(definition.sources))
         first = definition.from_block if definition.from_block is not None else self._final_height() + 1
         return ListenerPosition(max(0, first))
 
     async def read(self, definition: EventDefinition, position: ListenerPosition) -> Found[EventView]:
-        """What is in the next range of blocks, as much as fits in a batch."""
+        """Return the events of the next range of blocks, as many as fit in a batch."""
         final = self._final_height()
         last = min(final, position.number + self._range - 1)
         if last < position.number:
@@ -85,7 +85,7 @@ class ChainEvents:
         return Found(tuple(found), ListenerPosition(last + 1), is_all=last == final)
 
     def status_at(self, position: ListenerPosition) -> EventListenerStatus:
-        """How far a listener is that has this position."""
+        """Return the progress of a listener with this position."""
         return EventListenerStatus(position.number <= self._final_height(), position.number - 1)
 
     async def _logs(self, wanted: tuple[_Wanted, ...], first: int, last: int) -> list[tuple[Log, int]]:
@@ -95,14 +95,14 @@ class ChainEvents:
         events, block = told.answers
         is_sure = told.is_one_exchange
         if not is_sure:
-            # Of a node that takes no batches, two answers that agree are as much as can be had.
+            # From a node without batches, two equal answers are the best evidence available.
             is_sure = (await self._client.call_together(*calls, attempts_max=ATTEMPTS_MAX)).answers == told.answers
         if isinstance(events, RpcFailure):
-            # Chains bound how much they answer at once, each in its own way.
+            # Chains limit the size of their answers, each in its own way.
             self._range = max(1, self._range // 2)
             raise Unavailable(f"the chain does not tell the events of blocks {first} to {last}: {events}")
         if not is_sure or not isinstance(block, dict):
-            # What stands behind one address may be several nodes, and one that lags has no events to tell.
+            # One address may stand for several nodes, and a lagging one returns no events.
             raise Unavailable(f"the node that was asked for the events of block {last} may not have it yet")
         try:
             logs = [(read_log(each), _transaction_index(each)) for each in _listed(events)]
@@ -132,7 +132,7 @@ def _wanted(sources: Iterable[EventSource]) -> Iterator[_Wanted]:
 
 
 def _filter_of(wanted: tuple[_Wanted, ...]) -> dict[str, object]:
-    """What every source has in common; the rest is looked at here."""
+    """Return the filter that covers all sources; their differences are checked here."""
     asked: dict[str, object] = {}
     addresses = [each.address for each in wanted]
     if None not in addresses:

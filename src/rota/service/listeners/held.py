@@ -1,9 +1,9 @@
-"""Listeners of a credential that is held to parties: its own, and no others (`service.interface.Listeners`).
+"""Listeners of a credential that is held to parties: its own ones only (`service.interface.Listeners`).
 
 Theory of operation. Such a listener is stored under `CREDENTIAL/NAME`, which no other credential can name, and which a
 caller without such limits sees and can delete. Its definition has the parties that the credential was held to when it
-was made. So what it gets never grows: not after a restart, and not when the credential is changed or another one gets
-its name. A credential that is no longer held to all of these parties has lost the listener.
+was created. So the data that it gets never grows: not after a restart, and not when the credential is changed or
+another one gets its name. A credential that is no longer held to all of these parties can no longer use the listener.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rota.rpc.errors import ErrorCode, Rejected, invalid
 from rota.service.interface import Batch, Listener, Receiver
 
 SEPARATOR: Final = "/"
-# Of the listeners of one kind that a node has.
+# The maximum of such listeners of one kind per node.
 LISTENERS_HELD_MAX: Final = 64
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class Narrowed(Protocol):
 
     @property
     def parties(self) -> tuple[str, ...] | None:
-        """Of this node; without them, all."""
+        """Parties of this node; None stands for no limit."""
         ...
 
 
@@ -52,7 +52,7 @@ class Unlimited(Protocol[N, T]):
 
 
 class HeldListeners(Generic[N, T]):
-    """Those of one credential, under the names that it gave them."""
+    """The listeners of one credential, under the names that it gave them."""
 
     def __init__(self, every: Unlimited[N, T], credential: str, parties: tuple[str, ...]) -> None:
         self._every: Final = every
@@ -60,15 +60,15 @@ class HeldListeners(Generic[N, T]):
         self._parties: Final = parties
 
     def held_by(self, credential: str, parties: tuple[str, ...]) -> HeldListeners[N, T]:
-        """Those of a credential."""
+        """Return the listeners of a credential."""
         return HeldListeners(self._every, credential, parties)
 
     def stored_name(self, name: str) -> str:
-        """The name under which one is stored."""
+        """Return the name under which a listener is stored."""
         return self._prefix + name
 
     async def create(self, name: str, definition: N, is_started: bool) -> None:
-        """Have it from now on."""
+        """Create a listener that is held to the credential's parties."""
         if getattr(definition, "sequence_above", None) is not None:
             text = "must be left out: listeners of credentials that are held to parties have numbers of their own"
             raise invalid("listener.filters.sequenceAbove", text)
@@ -84,29 +84,29 @@ class HeldListeners(Generic[N, T]):
             raise Rejected(ErrorCode.INVALID_REQUEST, "", text)
 
     async def listener(self, name: str) -> Listener[N] | None:
-        """The one of this name."""
+        """Return the listener of this name."""
         found = await self._every.listener(self.stored_name(name))
         return self._shown(found) if found is not None and self._may_use(found) else None
 
     async def find(self, query: Mapping[str, Any]) -> tuple[Listener[N], ...]:
-        """Those that a query looks for."""
+        """Return the listeners that a query matches."""
         found = tuple(self._shown(each) for each in await self._every.listeners() if self._may_use(each))
         return self._every.chosen(query, found)
 
     async def start(self, name: str) -> None:
-        """Its receivers are given batches from now on."""
+        """Start delivering batches to its receivers."""
         await self._every.start(await self._known(name))
 
     async def stop(self, name: str) -> None:
-        """No further batch is given."""
+        """Deliver no further batch."""
         await self._every.stop(await self._known(name))
 
     async def delete(self, name: str) -> None:
-        """Forget it."""
+        """Delete a listener."""
         await self._every.delete(await self._known(name))
 
     async def attach(self, name: str, receiver: Receiver[Batch[T]]) -> Callable[[], None]:
-        """Give its batches to this receiver, in turn with others."""
+        """Deliver its batches to this receiver, in turn with others."""
         return await self._every.attach(await self._known(name), receiver)
 
     async def _known(self, name: str) -> str:

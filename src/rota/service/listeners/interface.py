@@ -1,4 +1,4 @@
-"""Those who follow receipts and events durably, and what they are given."""
+"""Durable listeners of receipts, events and messages, and the batches that they deliver."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ Offered = TypeVar("Offered", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[Item]):
-    """What a listener has for one of its receivers: in order, and after all that was acknowledged."""
+    """The next items of a listener for one of its receivers, in order, after all acknowledged ones."""
 
     id: int
     items: tuple[Item, ...]
 
 
 class Receiver(Protocol[Offered]):
-    """Takes a listener's batches, one at a time."""
+    """Take a listener's batches, one at a time."""
 
     async def take(self, batch: Offered) -> bool:
-        """Whether it is acknowledged; what is not is given again. `ReceiverLeft` when nobody is there any more."""
+        """Return whether the batch is acknowledged; if not, it is delivered again. `ReceiverLeft` when it is gone."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Listener(Generic[Definition]):
-    """What an application follows, durably: under its name, from where it last acknowledged."""
+    """A durable subscription of an application, by name; it continues after the last acknowledged item."""
 
     name: str
     created_at_ms: int
@@ -49,47 +49,47 @@ class Listener(Generic[Definition]):
 
 
 class Listeners(Protocol[Definition, Item]):
-    """The listeners of one kind. A name that is not known is `Rejected`, and so is one that is taken."""
+    """The listeners of one kind. `Rejected` for an unknown name, and on creation for one that is taken."""
 
     async def create(self, name: str, definition: Definition, is_started: bool) -> None:
-        """Have it from now on; durable when this returns."""
+        """Create a listener; durable on return."""
         ...
 
     async def listener(self, name: str) -> Listener[Definition] | None:
-        """The one of this name."""
+        """Return the listener of this name."""
         ...
 
     async def find(self, query: Mapping[str, Any]) -> tuple[Listener[Definition], ...]:
-        """Those that a QueryJSON over name, created and started looks for; by name, unless it says otherwise."""
+        """Return those that a QueryJSON over name, created and started matches; by name unless it has another order."""
         ...
 
     def held_by(self, credential: str, parties: tuple[str, ...]) -> Listeners[Definition, Item]:
-        """Those of a credential that is held to parties: only its own, which get only what these parties may see."""
+        """Return the listeners of a credential that is held to parties; they get only these parties' data."""
         ...
 
     def stored_name(self, name: str) -> str:
-        """The name under which one is stored: a credential that is held to parties has names of its own."""
+        """Return the name under which a listener is stored: a credential that is held to parties has its own names."""
         ...
 
     async def start(self, name: str) -> None:
-        """Its receivers are given batches from now on."""
+        """Start delivering batches to its receivers."""
         ...
 
     async def stop(self, name: str) -> None:
-        """No further batch is given; one that is out may still be acknowledged."""
+        """Deliver no further batch; a delivered batch can still be acknowledged."""
         ...
 
     async def delete(self, name: str) -> None:
-        """It is forgotten, with all that it had still to give."""
+        """Delete a listener with its undelivered items."""
         ...
 
     async def attach(self, name: str, receiver: Receiver[Batch[Item]]) -> Callable[[], None]:
-        """Give its batches to this receiver; several take turns. What is returned is called when it leaves."""
+        """Deliver its batches to this receiver, in turn with others. Call the returned function to detach it."""
         ...
 
 
 class IncompleteReceipts(Enum):
-    """What becomes of receipts whose states are not all here. Here there are none: one is released when it is whole."""
+    """How to treat receipts whose states are not all here. Here there are none: one is released when it is complete."""
 
     BLOCK_CONTRACT = "block_contract"
     PROCESS = "process"
@@ -98,7 +98,7 @@ class IncompleteReceipts(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReceiptDefinition:
-    """Which receipts a listener gets: those after a number, of a type, of a domain; with the domain's own or not.
+    """Which receipts a listener gets: by first number, type and domain; with or without the domain's own receipt.
 
     With `parties` only those of transactions that one of these parties of this node sent, or that made a state which
     one of them may see; they are numbered for this listener alone.
@@ -122,10 +122,10 @@ class EventSource:
 
 @dataclass(frozen=True, slots=True)
 class EventDefinition:
-    """Which events a listener gets, from which block on (None: from where the chain stands now), and how many at once.
+    """Which events a listener gets, from which block on (None: after the latest final one), and how many per batch.
 
-    A batch that is not full is given after `batch_timeout_ms`. Events are public: with `parties` a listener gets no
-    fewer, and only who acts for these parties may use it.
+    A batch that is not full is delivered after `batch_timeout_ms`. Events are public: with `parties` a listener gets no
+    fewer, but only callers that act for these parties may use it.
     """
 
     sources: tuple[EventSource, ...]
@@ -137,7 +137,7 @@ class EventDefinition:
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """An event of the base ledger, decoded. `signature` is its first topic, `solidity_signature` as people write it."""
+    """A decoded event of the base ledger. `signature` is its first topic, `solidity_signature` its readable form."""
 
     block_number: int
     transaction_index: int
@@ -151,34 +151,34 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class EventListenerStatus:
-    """Whether it still goes through the past, and the block up to which all was acknowledged."""
+    """Whether the listener is behind the latest final block, and the block up to which all was acknowledged."""
 
     is_catching_up: bool
     block_number: int
 
 
 class Listening(Protocol):
-    """Following what ends and what happens."""
+    """Following receipts and events."""
 
     @property
     def receipt_listeners(self) -> Listeners[ReceiptDefinition, AnyReceipt]:
-        """Those that get receipts."""
+        """The listeners that receive receipts."""
         ...
 
     @property
     def event_listeners(self) -> Listeners[EventDefinition, EventView]:
-        """Those that get events of the base ledger."""
+        """The listeners that receive events of the base ledger."""
         ...
 
     async def event_listener_status(self, name: str) -> EventListenerStatus | None:
-        """How far one of them is; nothing when there is none of this name."""
+        """Return the progress of an event listener, or None if there is none of this name."""
         ...
 
 
 class MessageListening(Protocol):
-    """Following what members of groups tell each other."""
+    """Following the messages of groups."""
 
     @property
     def message_listeners(self) -> Listeners[MessageDefinition, MessageView]:
-        """Those that get messages."""
+        """The listeners that receive messages."""
         ...

@@ -1,13 +1,13 @@
-"""Listeners that last: what an application follows, given in batches, from where it last acknowledged.
+"""Durable listeners: an application receives batches, from the position that it last acknowledged.
 
-Theory of operation. A listener has a definition, and a position up to which all was acknowledged: both are stored.
-What it has to give is read from its `Source` behind that position, as much as one batch holds, when somebody is there
-to take it: a backlog of any length takes the memory of one batch. A batch goes to one of the listener's receivers;
-several take turns. Acknowledged, it moves the position, durably, and then the next is read. Refused, it is given again
-after a pause, which grows. When its receiver leaves, it goes to another, or waits for one. So every item arrives at
-least once, in order, and there is no gap.
+Theory of operation. A listener has a definition, and a position up to which everything was acknowledged: both are
+stored. Its items are read from its `Source` behind that position, one batch at a time, while a receiver is attached: a
+backlog of any length takes the memory of one batch. A batch goes to one of the listener's receivers; several take
+turns. An acknowledgement moves the position, durably, and then the next batch is read. A refused batch is delivered
+again after a pause, which grows. When its receiver leaves, the batch goes to another, or waits for one. So every item
+arrives at least once, in order and without a gap.
 
-A `Source` tells by its `Bell` that there may be more.
+A `Source` signals with its `Bell` that there may be more items.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RECEIVERS_MAX: Final = 1_000
 PAUSE_MS: Final = 200
 PAUSE_MAX_MS: Final = 30_000
 RETRY_S: Final = 0.5
-# Of a listener whose filters let little pass: so far it goes without an acknowledgement before that is noted.
+# A listener whose filters pass few items advances so far without an acknowledgement before its position is stored.
 PASSED_NOTED: Final = 10_000
 
 D = TypeVar("D", bound=Narrowed)
@@ -44,29 +44,29 @@ T = TypeVar("T")
 
 
 class Bell:
-    """Rings for all who wait for more."""
+    """Wakes all tasks that wait for more items."""
 
     def __init__(self) -> None:
         self.rung = 0
         self._next = asyncio.Event()
 
     def ring(self) -> None:
-        """There may be more."""
+        """Signal that there may be more."""
         self.rung += 1
         self._next.set()
         self._next = asyncio.Event()
 
     async def wait(self, since: int) -> None:
-        """Until it has rung after that."""
+        """Wait until it has rung after the count `since`."""
         if self.rung == since:
             await self._next.wait()
 
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):
-    """What a source has behind a position, as much as fits in a batch, and the position behind all that was looked at.
+    """The items of a source behind a position, as many as fit in a batch, and the position behind all that were read.
 
-    With `is_all` there is no more for now; without it, the next look finds more, though perhaps nothing that passes.
+    With `is_all` there is no more for now; without it, the next read finds more, though perhaps nothing that passes.
     """
 
     items: tuple[T, ...]
@@ -75,7 +75,7 @@ class Found(Generic[T]):
 
 
 class Source(Protocol[D, T]):
-    """What the listeners of one kind follow."""
+    """The origin of the items of one kind of listeners."""
 
     @property
     def kind(self) -> str:
@@ -88,19 +88,19 @@ class Source(Protocol[D, T]):
         ...
 
     def encode(self, definition: D) -> bytes:
-        """A definition as it is kept."""
+        """Encode a definition for the store."""
         ...
 
     def decode(self, kept: bytes) -> D:
-        """What was kept."""
+        """Decode a stored definition."""
         ...
 
     async def first_position(self, definition: D) -> ListenerPosition:
-        """Where a new listener begins. `Rejected` when the definition is not right."""
+        """Return the position at which a new listener begins. `Rejected` when the definition is invalid."""
         ...
 
     async def read(self, definition: D, position: ListenerPosition) -> Found[T]:
-        """What is behind this position. `Unavailable` when it cannot be said now."""
+        """Read the items behind this position. `Unavailable` when they cannot be read now."""
         ...
 
 
@@ -121,7 +121,7 @@ class DurableListeners(Generic[D, T]):
         is_started: bool,
         require_room: Callable[[tuple[Listener[D], ...]], None] = lambda _: None,
     ) -> None:
-        """Have it from now on. `require_room` raises `Rejected` when there may be no more beside those that exist."""
+        """Create a listener durably. `require_room` raises `Rejected` when the existing ones leave no room for it."""
         await self._acceptances.accept(partial(self._create, name, definition, is_started, require_room))
 
     async def _create(
@@ -132,7 +132,7 @@ class DurableListeners(Generic[D, T]):
         require_room: Callable[[tuple[Listener[D], ...]], None],
         acceptance: Acceptance,
     ) -> None:
-        # Of several that are created at once, each sees those before it.
+        # Serialised, so that each of several concurrent creations sees the earlier ones.
         async with self._changing:
             listeners = await self.listeners()
             require_room(listeners)
@@ -148,43 +148,43 @@ class DurableListeners(Generic[D, T]):
             await settled(lambda: self._listening.add_listener(stored))
 
     async def listener(self, name: str) -> Listener[D] | None:
-        """The one of this name."""
+        """Return the listener of this name."""
         stored = await self._listening.listener(self._source.kind, name)
         return self._shown(stored) if stored is not None else None
 
     async def listeners(self) -> tuple[Listener[D], ...]:
-        """All of them, by name."""
+        """Return all listeners, by name."""
         return tuple(self._shown(each) for each in await self._listening.listeners(self._source.kind))
 
     async def find(self, query: Mapping[str, Any]) -> tuple[Listener[D], ...]:
-        """Those that a query looks for."""
+        """Return the listeners that a query matches."""
         return self.chosen(query, await self.listeners())
 
     def chosen(self, query: Mapping[str, Any], listeners: tuple[Listener[D], ...]) -> tuple[Listener[D], ...]:
-        """Of these, those that a query looks for."""
+        """Return those of these listeners that a query matches."""
         try:
             return tuple(Query.parse(query).select(listeners, _Row.of))
         except QueryRejected as flaw:
             raise invalid(flaw.field, flaw.message) from None
 
     def held_by(self, credential: str, parties: tuple[str, ...]) -> HeldListeners[D, T]:
-        """Those of a credential that is held to parties."""
+        """Return the listeners of a credential that is held to parties."""
         return HeldListeners(self, credential, parties)
 
     def stored_name(self, name: str) -> str:
-        """The name under which one is stored."""
+        """Return the name under which a listener is stored."""
         return name
 
     async def start(self, name: str) -> None:
-        """Its receivers are given batches from now on."""
+        """Start delivering batches to its receivers."""
         await self._acceptances.accept(partial(self._set_started, name, True))
 
     async def stop(self, name: str) -> None:
-        """No further batch is given."""
+        """Deliver no further batch."""
         await self._acceptances.accept(partial(self._set_started, name, False))
 
     async def delete(self, name: str) -> None:
-        """Forget it; its receivers are given nothing any more."""
+        """Delete a listener; its receivers get no further batch."""
         await self._acceptances.accept(partial(self._delete, name))
 
     async def _delete(self, name: str, acceptance: Acceptance) -> None:
@@ -197,7 +197,7 @@ class DurableListeners(Generic[D, T]):
             await delivery.close()
 
     async def attach(self, name: str, receiver: Receiver[Batch[T]]) -> Callable[[], None]:
-        """Give its batches to this receiver, in turn with others."""
+        """Deliver its batches to this receiver, in turn with others."""
         async with self._changing:
             stored = await self._known(name)
             delivery = self._deliveries.get(name)
@@ -207,7 +207,7 @@ class DurableListeners(Generic[D, T]):
         return partial(delivery.remove, receiver)
 
     async def position(self, name: str) -> ListenerPosition | None:
-        """Up to where it was acknowledged, or further where nothing was to be given."""
+        """Return the acknowledged position, or a later one if no item in between passed; None if unknown."""
         stored = await self._listening.listener(self._source.kind, name)
         delivery = self._deliveries.get(name)
         if stored is None or delivery is None:
@@ -215,7 +215,7 @@ class DurableListeners(Generic[D, T]):
         return delivery.position
 
     async def close(self) -> None:
-        """The node stops: nothing is given any more."""
+        """Stop all deliveries; the node is stopping."""
         deliveries = tuple(self._deliveries.values())
         self._deliveries.clear()
         await asyncio.gather(*(delivery.close() for delivery in deliveries))
@@ -254,12 +254,12 @@ class _Row(Record):
 
     @classmethod
     def of(cls, listener: Listener[Any]) -> _Row:
-        """With its time as clients read it."""
+        """Return the listener with its time as clients read it."""
         return cls(listener.name, timestamp_of(listener.created_at_ms), listener.is_started)
 
 
 class _Delivery(Generic[D, T]):
-    """One listener at work. Without receivers it holds nothing and waits for one."""
+    """The deliveries of one listener. Without receivers it holds no batch and waits for a receiver."""
 
     def __init__(self, source: Source[D, T], store: Store, stored: StoredListener) -> None:
         self.receivers: Final[list[Receiver[Batch[T]]]] = []
@@ -276,7 +276,7 @@ class _Delivery(Generic[D, T]):
         self._task: Final = _looked_after(self._run())
 
     def add(self, receiver: Receiver[Batch[T]]) -> None:
-        """It takes its turn from now on."""
+        """Add a receiver. `Rejected` when the listener has the maximum number already."""
         if len(self.receivers) >= RECEIVERS_MAX:
             text = f"a listener has at most {RECEIVERS_MAX} subscriptions at a time"
             raise Rejected(ErrorCode.INVALID_REQUEST, "", text)
@@ -284,18 +284,18 @@ class _Delivery(Generic[D, T]):
         self._set_may_give()
 
     def remove(self, receiver: Receiver[Batch[T]]) -> None:
-        """It has left."""
+        """Remove a receiver that has left."""
         if receiver in self.receivers:
             self.receivers.remove(receiver)
         self._set_may_give()
 
     def set_started(self, is_started: bool) -> None:
-        """Whether further batches are given."""
+        """Set whether further batches are delivered."""
         self._is_started = is_started
         self._set_may_give()
 
     async def close(self) -> None:
-        """End, and wait for that."""
+        """Cancel the delivery task and wait for its end."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -331,7 +331,7 @@ class _Delivery(Generic[D, T]):
             catalogue.LISTENER_POSTPONED.log(listener=self._name, reason=str(trouble))
 
     async def _given(self, items: tuple[T, ...]) -> bool:
-        """Whether one of the receivers has acknowledged it; not when all have left, and then nothing is held."""
+        """Deliver until a receiver acknowledges; returns False when all have left, and then nothing is held."""
         pause_ms = PAUSE_MS
         while self.receivers:
             await self._may_give.wait()
@@ -347,7 +347,7 @@ class _Delivery(Generic[D, T]):
         return False
 
     async def _note(self, position: ListenerPosition) -> None:
-        """An acknowledgement is durable before the next batch leaves; a store that is away is waited for."""
+        """Store an acknowledged position, which must be durable before the next batch leaves; retry if unavailable."""
         while True:
             try:
                 await self._store.listening.note_acknowledged(self._source.kind, self._name, position)
@@ -360,7 +360,7 @@ class _Delivery(Generic[D, T]):
 
 
 def _looked_after(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task that ends by an error of ours is loud."""
+    """Start a task that reports an unexpected error to the event loop's exception handler."""
     task = asyncio.create_task(work)
     task.add_done_callback(_tell_of_end)
     return task

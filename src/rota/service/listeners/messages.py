@@ -19,7 +19,7 @@ MESSAGES_A_BATCH_MAX: Final = 50
 
 
 class MessageSource:
-    """Of one node."""
+    """The messages of one node."""
 
     kind: Final = "messages"
 
@@ -31,19 +31,19 @@ class MessageSource:
         mail.on_message = self.bell.ring
 
     def encode(self, definition: MessageDefinition) -> bytes:
-        """As JSON."""
+        """Encode a definition as JSON."""
         return msgspec.json.encode(definition)
 
     def decode(self, kept: bytes) -> MessageDefinition:
-        """What was kept."""
+        """Decode a stored definition."""
         return msgspec.json.decode(kept, type=MessageDefinition)
 
     async def first_position(self, definition: MessageDefinition) -> ListenerPosition:
-        """From the first message of this node on, unless another is named."""
+        """Return the position of the definition's first message; by default this node's first."""
         return ListenerPosition(definition.sequence_above or 0)
 
     async def read(self, definition: MessageDefinition, position: ListenerPosition) -> Found[MessageView]:
-        """The next page of the order, as far as it passes the filters and fits in a batch."""
+        """Read the next page of the order, as far as it passes the filters and fits in a batch."""
         page = await self._messages.messages_after(position.number, PAGE)
         own = await self._own(definition, page)
         wanted: list[MessageView] = []
@@ -55,7 +55,7 @@ class MessageSource:
             if self._passes(definition, each) and each.sequence in own:
                 view = message_view(each)
                 if definition.parties is not None:
-                    # The node's own numbers would reveal the number of messages of other groups.
+                    # The node's own numbers would reveal the number of messages in other groups.
                     number += 1
                     view = replace(view, sequence=number)
                 wanted.append(view)
@@ -63,7 +63,7 @@ class MessageSource:
         return Found(tuple(wanted), ListenerPosition(reached, number), is_all)
 
     async def _own(self, definition: MessageDefinition, page: tuple[StoredMessage, ...]) -> frozenset[int]:
-        """The numbers of those that a listener may get: one that is held to parties, those of their groups."""
+        """Return the numbers of the messages that a listener may get: one held to parties, those of their groups."""
         if definition.parties is not None:
             page = await messages_of(self._groups, page, PartyNames(definition.parties, self._node))
         return frozenset(each.sequence for each in page)

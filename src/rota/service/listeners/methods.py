@@ -1,7 +1,7 @@
-"""Listeners: made once, durable with how far they are, and followed over a WebSocket.
+"""Listeners: durable, with their positions, and followed over a WebSocket.
 
-An application subscribes to a listener by its name and is pushed batches, one at a time: the next comes when the last
-is acknowledged, and what was not acknowledged comes again. Several subscriptions of one listener take turns.
+An application subscribes to a listener by its name and receives batches, one at a time: the next is sent when the last
+is acknowledged, and unacknowledged items are sent again. Several subscriptions of one listener take turns.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ QueryInput = Annotated[dict[str, Any], Meta(description="QueryJSON over name, cr
 
 
 class IncompleteBehavior(Choice):
-    """What becomes of receipts whose states are not all here; here one is released when it is whole."""
+    """How to treat receipts whose states are not all here; here a receipt is released when it is complete."""
 
     __slots__ = ()
     right = "'block_contract', 'process' or 'complete_only'"
@@ -79,7 +79,7 @@ class IncompleteBehavior(Choice):
 
 
 class ReceiptFilters(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Which receipts: those after a sequence number, of a type, of a domain."""
+    """Which receipts to deliver: those after a sequence number, of a type, of a domain."""
 
     sequence_above: Sequence | None = None
     type: TransactionKind | None = None
@@ -87,14 +87,14 @@ class ReceiptFilters(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
 
 
 class ReceiptOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Whether each comes with what its domain makes of it."""
+    """Whether each receipt comes with its domain's own receipt."""
 
     domain_receipts: bool = False
     incomplete_state_receipt_behavior: IncompleteBehavior | None = None
 
 
 class ReceiptListenerInput(msgspec.Struct, frozen=True, rename="camel"):
-    """A listener that is to be. Without `started` it is."""
+    """A listener to create. It is started by default."""
 
     name: str
     started: bool | None = None
@@ -120,7 +120,7 @@ class EventSourceShape(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class EventOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How many at once at most, how long a batch is waited for, and the first block: a number, or `latest`."""
+    """The maximum batch size, how long to wait for a full batch, and the first block: a number, or `latest`."""
 
     batch_size: int | None = None
     batch_timeout: str | None = None
@@ -128,7 +128,7 @@ class EventOptions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class EventListenerInput(msgspec.Struct, frozen=True):
-    """A listener that is to be. Without `started` it is."""
+    """A listener to create. It is started by default."""
 
     name: str
     sources: Annotated[list[EventSourceShape], Meta(min_length=1, max_length=SOURCES_MAX)]
@@ -147,13 +147,13 @@ class EventListener(msgspec.Struct, frozen=True):
 
 
 class EventCheckpoint(msgspec.Struct, frozen=True, rename="camel"):
-    """The block up to which all was acknowledged; -1 when that is none."""
+    """The block up to which everything was acknowledged; -1 before the first."""
 
     block_number: int
 
 
 class EventListenerState(msgspec.Struct, frozen=True):
-    """How far a listener is; `catchup` while it goes through the past."""
+    """The progress of a listener; `catchup` while it is behind the latest final block."""
 
     catchup: bool
     checkpoint: EventCheckpoint
@@ -173,14 +173,14 @@ class Event(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReceiptBatch(msgspec.Struct, frozen=True, rename="camel"):
-    """What is pushed: receipts in the order of their sequence numbers."""
+    """A pushed batch: receipts in the order of their sequence numbers."""
 
     batch_id: int
     receipts: list[msgspec.Raw]
 
 
 class EventBatch(msgspec.Struct, frozen=True, rename="camel"):
-    """What is pushed: events in the order of the chain."""
+    """A pushed batch: events in the order of the chain."""
 
     batch_id: int
     events: list[Event]
@@ -326,7 +326,7 @@ async def event_listener_status(
 
 
 class Feed(Choice):
-    """What can be subscribed to."""
+    """The kinds of listeners that can be subscribed to."""
 
     __slots__ = ()
     right = "'receipts' or 'blockchainevents'"
@@ -404,7 +404,7 @@ class _EventsOver:
 
 @lru_cache(maxsize=ENCODED_KEPT_MAX)
 def _encoded_receipt(view: ReceiptView) -> msgspec.Raw:
-    """A hundred subscriptions get the same receipts: each is written once."""
+    """Encode a receipt as JSON, once for all subscriptions: a hundred of them get the same receipts."""
     return msgspec.Raw(encode(shown_receipt(view)))
 
 
@@ -422,16 +422,16 @@ def _shown_event(view: EventView) -> Event:
 
 
 def own(listeners: Listeners[Definition, Item]) -> Listeners[Definition, Item]:
-    """Those that the caller may use: one that is held to parties has listeners of its own."""
+    """Return the listeners that the caller may use: one that is held to parties has its own."""
     caller = CALLER.get()
     return listeners if caller.parties is None else listeners.held_by(caller.name, caller.parties)
 
 
-# What users write.
+# Parsing.
 
 
 def checked_name(given: str) -> str:
-    """The name of a listener that is to be. `Rejected` says what would be right."""
+    """Return the name for a new listener. `Rejected` states the allowed form."""
     if _NAME.fullmatch(given) is None:
         raise invalid(
             "listener.name",
@@ -441,7 +441,7 @@ def checked_name(given: str) -> str:
 
 
 def _events_of(source: EventSourceShape, place: int) -> tuple[dict[str, Any], ...]:
-    """The events of an ABI; what else it holds is not listened to."""
+    """Return the events of an ABI; its other entries are ignored."""
     events = tuple(entry for entry in source.abi if entry.get("type") == "event")
     if not events:
         raise invalid(f"listener.sources[{place}].abi", "must hold at least one entry of type event")

@@ -23,9 +23,9 @@ from rota.service.run import RunningNode
 
 
 class NodeListeners:
-    """`service.interface.Listening`. `view` is how users see a receipt, `full_view` with all that is known of it.
+    """Implement `service.interface.Listening`. `view` returns the receipt that users see, `full_view` the full one.
 
-    `relation` is what a receipt is to parties.
+    `relation` returns the relation of a receipt to parties.
     """
 
     def __init__(
@@ -49,15 +49,15 @@ class NodeListeners:
         running.before_closing(self.close)
 
     async def event_listener_status(self, name: str) -> EventListenerStatus | None:
-        """How far a listener of events is."""
+        """Return the progress of an event listener."""
         position = await self.event_listeners.position(name)
         return self._events.status_at(position) if position is not None else None
 
     def receipts(self, after_sequence: int) -> AsyncIterator[ReceiptView]:
-        """All with greater numbers, in order: those that are there, then those that come."""
+        """Yield receipts with greater numbers in order: the existing ones, then new ones as they come."""
         return self._receipts.after(after_sequence)
 
     async def close(self) -> None:
-        """The node stops."""
+        """Stop all deliveries; the node is stopping."""
         await self.receipt_listeners.close()
         await self.event_listeners.close()

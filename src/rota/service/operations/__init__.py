@@ -1,1 +1,1 @@
-"""What operators ask of a node: status, health, its own settings."""
+"""Operators' queries to a node: status, health, its own settings."""

@@ -1,4 +1,4 @@
-"""What operators and the machines that watch for them ask."""
+"""Queries by operators and monitoring."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class PeerMeasurements:
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """A node's figures at one moment. What ends in `_total` only grows within one life of the process.
+    """A node's figures at one moment. Fields that end in `_total` only grow within one run of the process.
 
-    None means that the node does not know, as the ledger's height while the ledger is away: then no figure is shown.
+    None means that the figure is unknown, as the ledger's height while the ledger is away: then it is not shown.
     """
 
     index_height: int | None = None
@@ -76,20 +76,20 @@ class Measurements:
 
 
 class Operations(Protocol):
-    """What operators and the machines that watch for them ask. Answered from memory, at once, beside what is done."""
+    """Queries by operators and monitoring. Answered from memory, at once."""
 
     async def acknowledge_finality(self) -> int:
-        """An operator knows of the receipts that no longer hold: how many these are. They stay marked."""
+        """Acknowledge the receipts that no longer hold, and return their number. They stay marked."""
         ...
 
     def readiness(self) -> tuple[str, ...]:
-        """What is missing before this node can serve, each as a sentence that says how to mend it; empty when ready."""
+        """Return what is missing before this node can serve, each as a sentence with its fix; empty when ready."""
         ...
 
     def warnings(self) -> tuple[str, ...]:
-        """What does not keep this node from serving now and will, each as a sentence that says how to mend it."""
+        """Return the problems that will keep this node from serving later, each as a sentence with its fix."""
         ...
 
     def measurements(self) -> Measurements:
-        """The figures of this moment."""
+        """Return the current measurements."""
         ...

@@ -1,4 +1,4 @@
-"""What operators want to know of a node beyond its transactions: what it holds, what it lacks, how it is set."""
+"""A node's state beyond its transactions, for operators: queues, problems, settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rota.service.operations.self_view import HasItself
 
 
 class CallerShown(msgspec.Struct, frozen=True):
-    """Who asks, and what they may do."""
+    """The caller and its roles."""
 
     name: str
     roles: list[str]
@@ -31,7 +31,7 @@ class PeerQueue(msgspec.Struct, frozen=True):
 
 
 class DatabaseShown(msgspec.Struct, frozen=True, rename="camel"):
-    """Where the node remembers."""
+    """The node's database."""
 
     kind: str
     place: str
@@ -40,7 +40,7 @@ class DatabaseShown(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How a node stands. A figure that it does not know is null. `missing` is what keeps it from serving."""
+    """The status of a node. An unknown figure is null. `missing` is what keeps it from serving."""
 
     name: str
     version: str
@@ -100,7 +100,7 @@ async def status(node: Node) -> Annotated[NodeStatus, Meta(description="How it s
     """Return the status of this node: version, database, problems, queues, figures, and the caller's roles."""
     caller, measured, itself = CALLER.get(), node.measurements(), node.itself
     database = itself.database()
-    # Where files lie is for those who run the node.
+    # File paths are for operators.
     shown = str if Role.OPERATE in caller.roles else without_folders
     return NodeStatus(
         name=node.name,

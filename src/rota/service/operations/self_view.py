@@ -1,4 +1,4 @@
-"""What a node tells of itself: what it runs on and how it is set, without a secret."""
+"""A node's description of itself: environment and settings, without secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class DatabaseView:
-    """Where a node remembers. How large it is is not known of a server. `trouble` is what it suffers from."""
+    """The node's database. The size is unknown for a server. `trouble` is its present problem."""
 
     kind: str
     place: str
@@ -18,7 +18,7 @@ class DatabaseView:
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """A setting as it holds. Of what may hold a secret only that is shown which cannot."""
+    """A setting in effect. For settings that may contain a secret, only the harmless part is shown."""
 
     path: str
     value: str
@@ -27,35 +27,35 @@ class SettingView:
 
 
 class Itself(Protocol):
-    """A node's view of itself; answered from memory."""
+    """A node's description of itself; answered from memory."""
 
     @property
     def version(self) -> str:
-        """Of Rota."""
+        """The version of Rota."""
         ...
 
     @property
     def started_at_ms(self) -> int:
-        """When this life of it began."""
+        """The time at which this run began."""
         ...
 
     def memory_bytes(self) -> int:
-        """What its process holds."""
+        """The memory of the process."""
         ...
 
     def database(self) -> DatabaseView:
-        """Where it remembers."""
+        """The node's database."""
         ...
 
     def settings(self) -> tuple[SettingView, ...]:
-        """How it is set."""
+        """The settings in effect."""
         ...
 
 
 class HasItself(Protocol):
-    """A node that tells of itself."""
+    """A node that describes itself."""
 
     @property
     def itself(self) -> Itself:
-        """Its view."""
+        """Its description."""
         ...

@@ -1,1 +1,1 @@
-"""Reads that wait until this node has seen what their caller has."""
+"""Reads that wait until this node has seen as much of the ledger as their caller."""

@@ -1,11 +1,11 @@
-"""Positions on the base ledger: what a receipt carries, so that a read at another node sees at least as much.
+"""Positions on the base ledger: receipts carry them, so that a read at another node sees at least as much.
 
     receipt = ptx_getTransactionReceipt(id)                       # at node1
     pgroup_call({..., "atLeast": receipt["position"]})            # at node2: the new value, or an error
 
 A read with `atLeast` is answered when the node has indexed that block and holds the states of that transaction which
-are for this node. It waits for `READ_WAIT_S` at most, then the answer is error -32006, never the value from before. A
-block with another hash is an error at once: the node follows another fork.
+are for this node. It waits for `READ_WAIT_S` at most, then the answer is error -32006, never an older value. A block
+with another hash is an error at once: the node follows another fork.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class PositionView:
 class LedgerPosition(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A place on the base ledger, as receipts carry it: a block, its hash, and a log in it.
 
-    `chain` is the hash of the chain's block 0. `contract` and `leaf` name what was committed there, and `nodes` are
-    those that hold private states of it: one that is not named does not wait for any.
+    `chain` is the hash of the chain's block 0. `contract` and `leaf` name the transition that was committed there, and
+    `nodes` hold private states of it: a node that is not named does not wait for any.
     """
 
     block_number: Annotated[int, Meta(ge=0, le=HEIGHT_MAX)]
@@ -61,7 +61,7 @@ AtLeast = Annotated[
 
 
 class Positions(Protocol):
-    """What this node has seen of the ledger, and of what is committed there."""
+    """The part of the ledger, and of the states committed there, that this node has seen."""
 
     async def reach(self, positions: tuple[PositionView, ...]) -> None:
         """Return when this node has seen all of them.
@@ -77,7 +77,7 @@ class HasPositions(Protocol):
 
     @property
     def positions(self) -> Positions:
-        """How far it is."""
+        """Its progress on the ledger."""
         ...
 
 
@@ -107,7 +107,7 @@ def _view(given: LedgerPosition) -> PositionView:
 
 
 def shown_position(view: PositionView) -> LedgerPosition:
-    """A position as clients read it."""
+    """Return a position as clients read it."""
     return LedgerPosition(
         view.block_number,
         word_of(view.block_hash),

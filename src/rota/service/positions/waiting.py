@@ -1,14 +1,14 @@
 """Reads that wait until this node has seen as much as their caller: `Positions` on the node's own index.
 
-Theory of operation. A position is a block with its hash and, where it is a private transaction's, the leaf that was
+Theory of operation. A position is a block with its hash and, if it is a private transaction's, the leaf that was
 committed and the nodes that hold states of it. It is reached when the index has the block with that hash, the store
-from which the caller reads has all that was ordered by then and, if this node is named, the store has all states of the
+from which the caller reads has all records ordered by then and, if this node is named, the store has all states of the
 leaf that are for this node. The position of a caller is not trusted: the wait for one that does not exist lasts as long
 as any other, `READ_WAIT_S`, and a bounded number of reads wait at a time, of which one caller has half. Missing states
-are asked for once in that time, if the index has the leaf as committed there: states that this node asks for take no
-room in the quotas of the peers that send them.
+are asked for once in that time, if the index has the leaf as committed there: states that this node asks for do not
+count against the quotas of the peers that send them.
 
-A block that is older than the blocks that the index keeps is compared with the chain's own, once.
+A block below those that the index keeps is compared with the chain's own, once.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ AfterWrites = Callable[[Callable[[], None]], None]
 
 
 class ReadPositions:
-    """Of one node. `hash_at` and `height` are those of its index, `header` asks the chain itself.
+    """The waiting reads of one node. `hash_at` and `height` are those of its index, `header` reads the chain.
 
     `chain` is the hash of the chain's block 0, if it is known. `ask` asks peers for states. `is_committed`: whether a
     block that the index keeps has a leaf. `after_writes` calls back when all that the core has ordered is durable.
@@ -72,7 +72,7 @@ class ReadPositions:
         self._is_committed: Final = is_committed
         self._after_writes: Final = after_writes
         self._waiting: Final[Counter[str]] = Counter()
-        # Old blocks that the chain has, and leaves whose states are here: neither changes.
+        # Old blocks confirmed by the chain, and leaves whose states are here: neither changes.
         self._seen: Final[OrderedDict[tuple[object, bytes], None]] = OrderedDict()
 
     async def reach(self, positions: tuple[PositionView, ...]) -> None:
@@ -118,7 +118,7 @@ class ReadPositions:
             raise errors.invalid("blockHash", text)
 
     async def _reach_store(self) -> None:
-        """The index goes on while its blocks are written."""
+        """Wait until the store has the writes ordered so far: the index advances while its blocks are written."""
         written = asyncio.Event()
         self._after_writes(written.set)
         await written.wait()
@@ -160,7 +160,7 @@ class ReadPositions:
 
 
 def read_positions(running: RunningNode, looking_up: LookingUp) -> ReadPositions:
-    """Those of a running node."""
+    """Return the positions of a running node."""
 
     def index() -> ChainIndex:
         return running.engine.core.index

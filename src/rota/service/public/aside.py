@@ -1,4 +1,4 @@
-"""Public transactions that were set aside: shown to an operator, and decided about."""
+"""Public transactions that were set aside, for an operator to list and decide about."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Aside:
         self._acceptances: Final = acceptances
 
     def list(self) -> tuple[AsideView, ...]:
-        """All of them, in the order of their acceptance."""
+        """Return all of them, in the order of their acceptance."""
         every = sorted((held.transaction for held in self._all()), key=lambda each: each.number)
         return tuple(
             AsideView(
@@ -38,15 +38,15 @@ class Aside:
         )
 
     async def release(self, intent: IntentId) -> None:
-        """It has not happened: it goes on."""
+        """Continue with a transaction that has not happened."""
         await self._decided(self._transactions.release, intent)
 
     async def drop(self, intent: IntentId) -> None:
-        """It ends."""
+        """End the transaction."""
         await self._decided(self._transactions.drop, intent)
 
     async def _decided(self, decide: Callable[[IntentId], Awaitable[bool]], intent: IntentId) -> None:
-        """An operator who hangs up, or whose answer is late, has decided all the same."""
+        """Apply a decision; it is completed even if the operator disconnects or the answer is late."""
 
         async def work(acceptance: Acceptance) -> bool:
             acceptance.begin(intent)
@@ -56,14 +56,14 @@ class Aside:
             raise _not_aside(intent)
 
     def warnings(self, wound_back: str) -> tuple[str, ...]:
-        """What an operator is told beside readiness."""
+        """Return the warnings shown beside readiness."""
         told = [f"the store: {wound_back}"] if wound_back else []
         if count := len(self._all()):
             told.append(f"{count} public transactions are set aside: `rota tx aside` shows them")
         return tuple(told)
 
     def _all(self) -> Sequence[Held]:
-        """Those that an operator has to decide about."""
+        """Return the transactions that an operator has to decide about."""
         return [each for each in self._transactions.open() if each.is_aside]
 
 

@@ -10,7 +10,7 @@ from rota.model.types import ContractAddress, IntentId, Party
 
 @dataclass(frozen=True, slots=True)
 class AsideView:
-    """One of them, and why."""
+    """A public transaction that is set aside, and the reason."""
 
     id: IntentId
     sender: Party
@@ -23,18 +23,18 @@ class AsideView:
 
 
 class Aside(Protocol):
-    """What nobody knows whether it happened. `Rejected` where an id is not set aside; durable on return."""
+    """Public transactions with unknown outcome. `Rejected` for an id that is not set aside; durable on return."""
 
     def list(self) -> tuple[AsideView, ...]:
-        """All of them, in the order of their acceptance."""
+        """Return all of them, in the order of their acceptance."""
         ...
 
     async def release(self, intent: IntentId) -> None:
-        """It has not happened: it goes on."""
+        """Continue with a transaction that has not happened."""
         ...
 
     async def drop(self, intent: IntentId) -> None:
-        """It ends."""
+        """End the transaction."""
         ...
 
 
@@ -43,5 +43,5 @@ class HasAside(Protocol):
 
     @property
     def aside(self) -> Aside:
-        """Those that were set aside."""
+        """The transactions that are set aside."""
         ...

@@ -1,4 +1,4 @@
-"""Public transactions that were set aside because the database was wound back: an operator's decision about each."""
+"""Public transactions that were set aside because the database was wound back: operators decide about each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rota.service.submissions.methods import Id
 
 
 class AsideTransaction(msgspec.Struct, frozen=True, rename="camel"):
-    """A public transaction of which nobody knows whether it was sent."""
+    """A public transaction that may or may not have been sent."""
 
     id: Uuid
     sender: str = msgspec.field(name="from")

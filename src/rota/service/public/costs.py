@@ -1,4 +1,4 @@
-"""What a user's transaction on the base ledger needs of gas and funds, by the chain's word of now."""
+"""Gas and funds that a user's transaction on the base ledger needs, by the chain's present answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.model.types import ContractAddress
 from rota.ports import AbiStore
 from rota.service.public.held import Held, content_of, promised_wei
 
-# What Ethereum nodes answer where a contract gave no reason.
+# The answers of Ethereum nodes where a contract gave no reason.
 BARE: Final = ("execution reverted", "")
 UNKNOWN_ERROR: Final = "reverted with 0x"
 
@@ -27,13 +27,13 @@ class PublicCosts:
         self._abis: Final = abis
 
     async def estimate(self, transaction: PublicTransaction) -> int | Reverted | Refusal:
-        """The gas that its user names, or that it needs now; or why it does not succeed."""
+        """Return the gas that its user set, or else an estimate; or the reason why it does not succeed."""
         return transaction.wish.gas if transaction.wish.gas is not None else await self._chain.estimate(transaction)
 
     async def gas_of_update(self, held: Held, chain: ChainLook) -> int | None:
-        """Estimated anew if the update does something else and names no gas.
+        """Return the gas for an update: estimated if the update changes the call and sets no gas.
 
-        None while the update would fail: then the version from before it stays under way.
+        None while the update would fail: then the previous version stays under way.
         """
         transaction, latest = held.transaction, held.transaction.versions[-1]
         held.update_trouble = ""
@@ -49,7 +49,7 @@ class PublicCosts:
         return None
 
     async def why(self, transaction: PublicTransaction, reverted: Reverted) -> str:
-        """In the contract's own words, as far as an ABI has them."""
+        """Return the reason, decoded with a stored ABI if possible."""
         return (
             f"PD012216: Transaction reverted: {await explained(self._abis, transaction.to, transaction.data, reverted)}"
         )
@@ -58,7 +58,7 @@ class PublicCosts:
 async def explained(
     abis: AbiStore, to: ContractAddress | None, data: bytes, why: Reverted, function: Entry | None = None
 ) -> str:
-    """The reason, the call that reverted, and how to find out more where the reason is not known."""
+    """Return the reason and the reverted call; for an unknown reason, with advice on how to find out more."""
     selector = data[:SELECTOR_BYTES]
     known = [function] if function is not None else await abis.entries("function", selector) if selector else ()
     called = known[0].signature if known else f"0x{selector.hex()}" if selector else "a call without data"
@@ -75,7 +75,7 @@ async def explained(
 
 
 def can_pay(held: Held, cost_wei: int, on_their_way: Sequence[Held], chain: ChainLook) -> bool:
-    """Whether its account has so much beside what others of it may cost; otherwise it waits for that."""
+    """Whether the account can pay beside the cost of its other transactions under way; sets `waits_for` if not."""
     account = held.transaction.account
     promised = sum(promised_wei(each.transaction) for each in on_their_way if each.mined is None)
     has_wei = chain.accounts[account].balance_wei

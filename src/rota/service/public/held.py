@@ -25,9 +25,9 @@ HISTORY_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicLimits:
-    """How often the chain is looked at, how long a sent transaction is left alone, the most paid for gas.
+    """Intervals of looks at the chain, the time before a transaction is resent, and the maximum fee.
 
-    `taken_ms` is how long a nonce must have been used by nothing of ours before that is believed.
+    `taken_ms` is how long a nonce must have been used by a foreign transaction before that counts.
     """
 
     look_ms: int = 100
@@ -40,7 +40,7 @@ class PublicLimits:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """A line of its history."""
+    """A line in a transaction's history."""
 
     at_ms: int
     text: str
@@ -48,9 +48,9 @@ class Activity:
 
 @dataclass(slots=True)
 class Held:
-    """A transaction that has not ended: what is durable of it, and what is only known in this run.
+    """A transaction that has not ended: its durable record, and its state in this run.
 
-    `ask` is what its latest update asks for, until that is durable. One that `is_restored` is from an earlier run.
+    `ask` is the request of its latest update, until that is durable. One that `is_restored` is from an earlier run.
     """
 
     transaction: PublicTransaction
@@ -73,19 +73,19 @@ class Held:
 
     @property
     def has_nonce(self) -> bool:
-        """It is on its way."""
+        """Whether it has a nonce, and so may be on its way."""
         return self.transaction.nonce is not None
 
     @property
     def is_aside(self) -> bool:
-        """An operator has to decide about it first."""
+        """Whether an operator has to decide about it first."""
         return bool(self.transaction.set_aside) and self.transaction.ending is None
 
     @property
     def unchangeable(self) -> str:
-        """Why its user cannot change it any more; empty if that is possible.
+        """The reason why its user cannot change it any more; empty if that is possible.
 
-        What is set aside may have happened as it is: an operator has to find it on the chain.
+        One that is set aside may have happened unchanged: an operator has to find it on the chain.
         """
         if self.mined is not None or self.transaction.ending is not None:
             return "it is in a block or has ended"
@@ -97,26 +97,26 @@ class Held:
 
 
 def as_mined(transaction: PublicTransaction, mined: Mined) -> PublicTransaction:
-    """With what the mined version does: its user may have updated it after that was signed."""
+    """Return the transaction with the content of the mined version, which a later update may have replaced."""
     version = next(each for each in transaction.versions if each.hash == mined.hash)
     return transaction if version.is_withdrawal else as_in(transaction, version)
 
 
 def as_in(transaction: PublicTransaction, version: Version) -> PublicTransaction:
-    """With what this version does, which may be from before an update."""
+    """Return the transaction with the content of this version, which may be from before an update."""
     to, data, value_wei = content_of(version)
     wish = transaction.wish if version.asked == transaction.asked else replace(transaction.wish, gas=version.gas)
     return replace(transaction, to=to, data=data, value_wei=value_wei, wish=wish, asked=version.asked)
 
 
 def content_of(version: Version) -> tuple[ContractAddress | None, bytes, int]:
-    """What a version does: receiver, data, value."""
+    """Return the content of a version: receiver, data, value."""
     done = decode(version.raw).transaction
     to = None if done.to is None else ContractAddress("0x" + done.to.hex())
     return to, done.data, done.value
 
 
 def promised_wei(transaction: PublicTransaction) -> int:
-    """What it may cost as it is signed now."""
+    """Return the maximum cost of its present signed version."""
     latest = transaction.versions[-1]
     return cost_max_wei(latest.gas, latest.fees, transaction.value_wei)

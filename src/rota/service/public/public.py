@@ -1,4 +1,4 @@
-"""Users' transactions on the base ledger itself, and calls of its contracts: accepted, shown, explained."""
+"""Users' transactions on the base ledger, and calls of its contracts: submitting, views, explanations."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rota.service.public.held import Held
 from rota.service.public.transactions import PublicTransactions
 from rota.service.submissions.reading import Read, Submitting, noted, require_prices
 
-# What a signed transaction may hold leaves this much for its data.
+# The maximum size of a signed transaction leaves this much for its data.
 DATA_BYTES_MAX: Final = 120_000
-# Of the numbers that clients know public transactions by, the even ones are users', the odd ones are rounds'.
+# Of the numbers by which clients know public transactions, even ones are users', odd ones are rounds'.
 NUMBERS: Final = 2
 LATEST: Final = "latest"
 
@@ -59,7 +59,7 @@ class Public:
     # Submitting.
 
     async def submit(self, read: Read, acceptance: Acceptance) -> IntentId:
-        """Durable, then its id is given."""
+        """Store a public transaction durably and return its id."""
         sender = self._submitting.party(read.submission.sender)
         intent = IntentId(secrets.token_bytes(INTENT_BYTES))
         transaction = await self._transaction(read, intent, sender)
@@ -71,7 +71,7 @@ class Public:
         return intent
 
     async def update(self, read: Read, submission: StoredSubmission) -> None:
-        """What is under way asks for this from now on. `Rejected` when it is too late for that."""
+        """Replace the request of a transaction that is under way. `Rejected` when it is too late."""
         if self._submitting.party(read.submission.sender) != submission.sender:
             raise errors.invalid("from", f"must be {submission.sender}, as it was")
         changed = await self._transaction(read, submission.id, submission.sender)
@@ -81,11 +81,11 @@ class Public:
         self._submitting.note_written(read)
 
     async def cancel(self, intent: IntentId) -> bool:
-        """From now on it ends; false when it is not one that is under way."""
+        """Cancel a transaction durably; returns False if it is not under way."""
         return await self._transactions.give_up(intent)
 
     async def wanted(self, read: Read) -> PublicTransaction:
-        """What a submission asks for, without accepting it; it has no id of its own."""
+        """Return the transaction that a submission requests, without accepting it; it has a placeholder id."""
         return await self._transaction(
             read, IntentId(bytes(INTENT_BYTES)), self._submitting.party(read.submission.sender)
         )
@@ -117,7 +117,7 @@ class Public:
         return noted(read, intent, sender, "", read.function.signature if read.function is not None else "")
 
     def account_of(self, sender: Party) -> ContractAddress:
-        """The address of a party of this node. `errors.Rejected` when it has no key."""
+        """Return the address of a party of this node. `errors.Rejected` when it has no key."""
         try:
             return self._signer.address_of(party_key(sender))
         except (UnknownKey, ValueError) as flaw:
@@ -134,7 +134,7 @@ class Public:
     # Calling.
 
     async def call(self, read: Read, block: str | int, data_format: str) -> str:
-        """What a contract answers, as JSON text: decoded by the function's outputs, or as hex without one."""
+        """Return a contract's answer as JSON text: decoded by the function's outputs, or as hex without one."""
         submission = read.submission
         if submission.to is None:
             raise errors.invalid("to", "must be the address of a contract")
@@ -163,29 +163,29 @@ class Public:
     # Showing.
 
     async def receipt(self, intent: IntentId) -> ReceiptView | None:
-        """How it ended, if it has."""
+        """Return the receipt, or None while there is none."""
         found = await self._store.get(intent)
         return receipt_view(found) if found is not None and found.ending is not None else None
 
     async def view(self, intent: IntentId) -> PublicView | None:
-        """Its base-ledger transaction."""
+        """Return its base-ledger transaction."""
         found = await self._store.get(intent)
         return self.shown(found) if found is not None else None
 
     async def numbered(self, number: int) -> PublicView | None:
-        """The one that clients know by this number."""
+        """Return the transaction that clients know by this number."""
         found = await self._store.numbered(number // NUMBERS)
         return self.shown(found) if found is not None else None
 
     def under_way(self, transaction_hash: bytes) -> PublicView | None:
-        """The one that has not ended and that has this hash, in its latest version or an earlier one."""
-        # In memory: to read thousands with their data from the store would be a lot for one question.
+        """Return the transaction under way of which a version, the latest or an earlier one, has this hash."""
+        # From memory: reading thousands with their data from the store would be expensive for one query.
         every = (held.transaction for held in self._transactions.open())
         found = (each for each in every if any(version.hash == transaction_hash for version in each.versions))
         return next(map(self.shown, found), None)
 
     def shown(self, transaction: PublicTransaction) -> PublicView:
-        """As clients read it."""
+        """Return a transaction as clients read it."""
         ending, held = transaction.ending, self._transactions.held(transaction.id)
         latest = version_to_send(transaction) if transaction.versions else None
         mined = ending.mined if ending is not None else None
@@ -214,12 +214,12 @@ class Public:
         )
 
     def explain(self, intent: IntentId) -> interface.Explanation | None:
-        """Where it is, while it has not ended."""
+        """Explain where it is, while it has not ended."""
         held = self._transactions.held(intent)
         return _explained(held, self._transactions.trouble) if held is not None else None
 
     async def explain_ended(self, intent: IntentId) -> interface.Explanation | None:
-        """How it ended."""
+        """Explain a transaction that has ended."""
         found = await self._store.get(intent)
         if found is None or found.ending is None:
             return None
@@ -237,7 +237,7 @@ class Public:
 
 
 def receipt_view(transaction: PublicTransaction) -> ReceiptView:
-    """How a public transaction ended."""
+    """Return the receipt of a public transaction."""
     ending = transaction.ending
     assert ending is not None, "it has ended"
     mined = ending.mined
@@ -257,7 +257,7 @@ def receipt_view(transaction: PublicTransaction) -> ReceiptView:
 
 
 def _history_of(transaction: PublicTransaction, held: Held | None) -> tuple[Moment, ...]:
-    """What happened to it; of what has ended, and of an earlier life, what was written down."""
+    """Return its history; if it has ended or is from an earlier run, only the stored part."""
     if held is not None:
         return tuple(Moment(each.at_ms, each.text) for each in held.history)
     moments = [Moment(transaction.created_at_ms, "accepted")]
@@ -289,7 +289,7 @@ def _explained(held: Held, trouble: str) -> interface.Explanation:
 
 
 def _call_data(read: Read) -> bytes:
-    """What is sent: bytecode with the constructor's values, a function with its values, or bare bytes."""
+    """Return the call data: bytecode with the constructor's values, a function with its values, or bare bytes."""
     submission = read.submission
     try:
         if submission.to is None:

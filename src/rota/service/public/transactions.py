@@ -1,20 +1,20 @@
-"""Users' transactions on the base ledger itself: performs what `chain.public_transaction` decides.
+"""Users' transactions on the base ledger: performs the decisions of `chain.public_transaction`.
 
-Theory of operation. All that has not ended is in memory, as the store has it; whatever changes is written before it is
-acted on. One task goes round while there is something to do: it looks at the chain, ends what is there for good, gives
-nonces to what can be sent, writes that, sends it, and sends again what has got lost. A round that meets a store or a
-chain that is away is simply made again. After a restart the rounds go on with what was written.
+Theory of operation. All open transactions are in memory, as the store has them; each change is written before it takes
+effect. One task runs in rounds while transactions are open: it reads the chain, ends those that are final, assigns
+nonces to those that can be sent, writes that, sends them, and resends lost ones. A round that fails because store or
+chain is away is repeated. After a restart the rounds continue from the store.
 
-What was written may be less than what was done, when the database was wound back. Then the store has set aside what had
-not ended, or the chain knows nonces of an account that our book does not, and this module sets its transactions aside:
+If the database was wound back, the store may lack transactions that were sent. Then the store has set aside the open
+ones, or the chain knows nonces of an account that the store does not, and this module sets its transactions aside:
 nothing is signed or sent for them, and later ones of the account wait, until an operator has decided about each.
 
 The chain may take back final blocks (`blocks_lost`). Transactions that had ended in them, or with nonces that the chain
-no longer has, are open again. They are sent again with the nonces that they have; one whose nonce another transaction
+no longer has, are open again. They are resent with the nonces that they have; one whose nonce another transaction
 has used since is set aside.
 
-Transactions of one account take their nonces in the order of their acceptance; several are under way at a time. One
-that would revert now waits while earlier ones of its account are not in a block: it may need what they do.
+Transactions of one account get their nonces in the order of their acceptance; several are under way at a time. One
+that would revert now waits while earlier ones of its account are not in a block: it may depend on their effects.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ from rota.service.public.held import Activity, Held, PublicLimits, as_in, as_min
 
 OPEN_MAX: Final = 10_000
 IN_FLIGHT_PER_ACCOUNT_MAX: Final = 64
-# So often is a transaction refused that was never taken, before it is given up.
+# The number of refusals after which a transaction that the chain never accepted is given up.
 REFUSALS_MAX: Final = 20
 BEGIN_TIMEOUT_S: Final = 5.0
 ACCOUNTS_A_LOOK: Final = 50
 
 
 class PublicTransactions:
-    """All of one node. `ended` is called with each that has ended, when that is durable."""
+    """The public transactions of one node. `ended` is called with each one that has ended, once that is durable."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class PublicTransactions:
         self._limits: Final = limits or PublicLimits()
         self._ended: Final = ended
         self._held: Final[dict[IntentId, Held]] = {}
-        # What the life before left, by account, until it was compared with the chain.
+        # The open transactions of the previous run by account, until they were compared with the chain.
         self._uncompared: Final[dict[ContractAddress, set[IntentId]]] = {}
         self._begun: Final = asyncio.Event()
         self._wake: Final = asyncio.Event()
@@ -106,7 +106,7 @@ class PublicTransactions:
     async def accept(
         self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
     ) -> PublicTransaction:
-        """Durable on return, and held. `Unavailable` when it was not accepted; only its own task may wait for this."""
+        """Store and hold a transaction. `Unavailable` if it was not accepted; the caller must be a task of its own."""
         await self._until_begun()
         if len(self._held) + len(self._accepting) >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} public transactions are under way; try again later")
@@ -122,7 +122,7 @@ class PublicTransactions:
         return accepted
 
     async def _until_begun(self) -> None:
-        """What the last life left comes first: a new one must not be taken for one of those, and be held twice."""
+        """Wait until the previous run's transactions are read: a new one read with them would be held twice."""
         try:
             async with asyncio.timeout(BEGIN_TIMEOUT_S):
                 await self._begun.wait()
@@ -130,23 +130,23 @@ class PublicTransactions:
             raise Unavailable("public transactions of before are not read yet; try again") from None
 
     def blocks_lost(self) -> None:
-        """The chain took back final blocks, and the store knows: what ended in them is open again."""
+        """The chain took back final blocks, as the store knows: reopen the transactions that ended in them."""
         self._has_lost_blocks = True
         self._hurry()
 
     def held(self, intent: IntentId) -> Held | None:
-        """One that has not ended."""
+        """Return an open transaction, or None."""
         return self._held.get(intent)
 
     async def give_up(self, intent: IntentId) -> bool:
-        """From now on it ends, durably; false when it is not under way."""
+        """Cancel a transaction durably; returns False when it is not under way."""
         return await self._change(intent, lambda each: replace(each, given_up=each.given_up or CANCELLED))
 
     async def update(self, changed: PublicTransaction, asked: StoredSubmission, abi: Sequence[Entry] = ()) -> str:
-        """It asks for something else from now on, under the same nonce if it has one; or why that is impossible.
+        """Replace its request, under the same nonce if it has one; returns the reason if that is impossible.
 
-        A version from before may be faster: then that one counts, and the update was too late (`late_updates`). What
-        was asked for and what is to be sent are one write.
+        An earlier version may be mined first: then that one counts, and the update was too late (`late_updates`). The
+        request and the transaction to be sent are one write.
         """
         held = self._held.get(changed.id)
         if held is None:
@@ -179,7 +179,7 @@ class PublicTransactions:
         return True
 
     async def _until_saved(self, held: Held) -> None:
-        """What was changed in memory is acted on, and cannot be refused any more: it is written until it is durable."""
+        """Write a change until it is durable: it is in effect in memory already and cannot be refused any more."""
         held.is_saved = False
         self._hurry()
         while not held.is_saved:
@@ -193,15 +193,15 @@ class PublicTransactions:
     # Operators.
 
     def open(self) -> tuple[Held, ...]:
-        """Those that have not ended, in memory."""
+        """Return the open transactions, from memory."""
         return tuple(self._held.values())
 
     async def release(self, intent: IntentId) -> bool:
-        """It has not happened, says an operator: it goes on. False when it is not set aside."""
+        """Continue with one that has not happened, as an operator decided. False when it is not set aside."""
         return await self._decide(intent, "released by an operator", "")
 
     async def drop(self, intent: IntentId) -> bool:
-        """It ends. If it has a nonce, that is used for nothing. False when it is not set aside."""
+        """End one; if it has a nonce, an empty transaction uses it. False when it is not set aside."""
         return await self._decide(intent, "dropped by an operator", DROPPED)
 
     async def _decide(self, intent: IntentId, text: str, given_up: str) -> bool:
@@ -215,13 +215,13 @@ class PublicTransactions:
         return await self._change(intent, lambda each: replace(each, set_aside="", given_up=each.given_up or given_up))
 
     async def _is_in_a_block(self, held: Held) -> bool:
-        """Whether the chain, which had lost it, has one of its versions again. `Unavailable` when that is not known."""
+        """Whether a block has one of its versions again. `Unavailable` when that cannot be read."""
         return bool(await self._chain.receipts([each.hash for each in held.transaction.versions]))
 
     async def _decide_without_nonce(self, held: Held, text: str, *, is_dropped: bool) -> bool:
-        """None of its versions can be mined any more: it ends, or is signed anew with the next nonce.
+        """Decide about one of which no version can be mined any more: end it, or sign it again with the next nonce.
 
-        False when another operator was faster.
+        Returns False when another operator was faster.
         """
         if held.transaction.set_aside not in NONCE_GONE or held.transaction.ending is not None:
             return False
@@ -231,16 +231,16 @@ class PublicTransactions:
         else:
             self._turn(held, State.WAITING, text)
             held.transaction = replace(held.transaction, set_aside="", nonce=None, versions=())
-            # The chain now knows a nonce more than our book, and this one was decided about.
+            # The chain now knows one nonce more than the store, and this transaction was decided about.
             self._uncompared.get(held.transaction.account, set()).discard(held.transaction.id)
         held.waits_for = ""
         await self._until_saved(held)
         return True
 
-    # Its life.
+    # The run.
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while not await self._restored():
             await asyncio.sleep(self._limits.look_later_ms / 1_000)
         while True:
@@ -261,7 +261,7 @@ class PublicTransactions:
             self._hold(transaction)
             self._held[transaction.id].is_restored = True
             self._uncompared.setdefault(transaction.account, set()).add(transaction.id)
-            # The life before may have ended before it had looked for all.
+            # The previous run may have ended before it had recalled all.
             self._has_lost_blocks |= transaction.was_final
         self._tell_of_those_set_aside()
         self._begun.set()
@@ -277,7 +277,7 @@ class PublicTransactions:
         self.trouble = trouble
 
     async def _pause(self) -> None:
-        """Nothing is looked for while nothing is under way."""
+        """Wait until the next round is due; without end while nothing is open."""
         is_hurried = self._clock() - self._changed_at_ms < self._limits.hurry_ms
         pause_ms = self._limits.look_ms if is_hurried else self._limits.look_later_ms
         with suppress(TimeoutError):
@@ -301,7 +301,7 @@ class PublicTransactions:
     # A round.
 
     async def _recall(self) -> None:
-        """What had ended and has not any more: the store says which, by the blocks and nonces that the chain lost."""
+        """Reopen transactions that have not ended after all: the store finds them by the blocks and nonces lost."""
         accounts = await self._store.accounts()
         for first in range(0, len(accounts), ACCOUNTS_A_LOOK):
             chain = await self._chain.stand(accounts[first : first + ACCOUNTS_A_LOOK])
@@ -309,7 +309,7 @@ class PublicTransactions:
                 if await self._store.next_nonce(account) > look.used:
                     await self._store.reopen(account, look.used)
         for transaction in await self._store.open():
-            # One that is being accepted is held when its acceptance is settled.
+            # One that is being accepted is held by `accept` itself.
             if transaction.id not in self._held and transaction.id not in self._accepting:
                 self._hold(transaction)
                 catalogue.PUBLIC_SENT_AGAIN.log(transaction=transaction.id)
@@ -339,7 +339,7 @@ class PublicTransactions:
             self._wake.set()
 
     async def _compare(self, account: ContractAddress, own: Sequence[Held], chain: ChainLook) -> None:
-        """A chain that knows more nonces than our book: the life before may have sent what the book has as not sent."""
+        """Set restored ones aside if the chain has more nonces than the store: they may have been sent."""
         restored = self._uncompared.get(account)
         if restored is None:
             return
@@ -355,7 +355,7 @@ class PublicTransactions:
         del self._uncompared[account]
 
     async def _judge(self, account: ContractAddress, sent: Sequence[Held], chain: ChainLook) -> None:
-        """What blocks have done."""
+        """Judge sent transactions by the chain's blocks."""
         used = chain.accounts[account].used
         passed = [each for each in sent if each.transaction.nonce is not None and each.transaction.nonce < used]
         if not passed:
@@ -391,7 +391,7 @@ class PublicTransactions:
             self._end_taken(held)
 
     def _end_taken(self, held: Held) -> None:
-        """It cannot happen any more. Where it may have happened, an operator decides."""
+        """Handle a nonce that is taken: end the transaction, or leave it to an operator if it may have happened."""
         if not held.transaction.was_final and not held.is_restored:
             self._end(held, Ending(False, self._clock(), NONCE_TAKEN))
             return
@@ -450,7 +450,7 @@ class PublicTransactions:
         asked = [each.transaction for each in batch]
         estimates = await asyncio.gather(*map(self._costs.estimate, asked))
         for held, transaction, estimate in zip(batch, asked, estimates, strict=True):
-            # One that was updated meanwhile has to be estimated anew.
+            # One that was updated meanwhile has to be estimated again.
             if held.transaction is not transaction or not await self._begin_one(account, held, estimate, own, chain):
                 break
 
@@ -475,7 +475,7 @@ class PublicTransactions:
         own: Sequence[Held],
         chain: ChainLook,
     ) -> bool:
-        """It gets a nonce, or ends; false when it has to wait, and those behind it with it."""
+        """Assign a nonce, or end it; returns False when it has to wait, and those behind it with it."""
         transaction = held.transaction
         on_their_way = [each for each in own if each.has_nonce and each.transaction.ending is None]
         if isinstance(estimate, Reverted):
@@ -495,7 +495,7 @@ class PublicTransactions:
         return await self._sign(held, nonce, fees, gas)
 
     async def _sign(self, held: Held, nonce: int, fees: Fees, gas: int, does: PublicTransaction | None = None) -> bool:
-        """False when its user changed it or gave it up meanwhile: what was signed is then not used."""
+        """Sign it; returns False when its user changed or cancelled it meanwhile: that version is then dropped."""
         transaction = held.transaction
         does = does or transaction
         version = await self._chain.sign(does, party_key(transaction.sender), nonce, fees, gas, self._clock())
@@ -511,7 +511,7 @@ class PublicTransactions:
     # Those that have one.
 
     async def _sign_anew(self, held: Held, chain: ChainLook) -> None:
-        """For more, or as nothing at all when it was given up."""
+        """Sign a version with a higher fee or an update, or an empty one when it was given up."""
         transaction = held.transaction
         if transaction.nonce is None or transaction.ending is not None or held.mined is not None or not held.is_saved:
             return
@@ -532,7 +532,7 @@ class PublicTransactions:
         elif held.is_underpriced or is_repricing_due(transaction, chain.market, limit, self._clock()):
             held.is_underpriced = False
             if held.transaction is transaction and not latest.is_withdrawal:
-                # While an update would fail, the version before it is under way.
+                # While an update would fail, the previous version is under way.
                 does = as_in(transaction, latest) if is_update_unsigned(transaction) else transaction
                 fees = fees_for(chain.market, does.wish, latest.fees, limit)
                 await self._sign(held, transaction.nonce, fees, does.wish.gas or version_to_send(does).gas, does)
@@ -566,7 +566,7 @@ class PublicTransactions:
                 self._count_refusal(held, refusal)
 
     def _count_refusal(self, held: Held, refusal: Refusal) -> None:
-        """A nonce that nobody takes holds up all that follow: after some patience it is used for nothing."""
+        """Count a refusal: an unused nonce blocks all that follow, so after some an empty transaction uses it."""
         held.refusals += 1
         if held.refusals >= REFUSALS_MAX and not held.transaction.given_up:
             reason = f"the chain does not take it: {refusal.message}"
@@ -577,7 +577,7 @@ class PublicTransactions:
     # Writing.
 
     async def _save(self, changed: Sequence[Held]) -> None:
-        """As they are now; who is changed meanwhile is written again."""
+        """Write the transactions as they are now; those changed meanwhile remain unsaved."""
         if not changed:
             return
         as_written = [(each, each.transaction, each.ask) for each in changed]

@@ -1,1 +1,1 @@
-"""What became of transactions: receipts, states, prepared transitions, and who holds them."""
+"""Outcomes of transactions: receipts, states, prepared transitions, and the nodes that hold them."""

@@ -1,7 +1,7 @@
-"""Why a private transaction failed, as its user reads it.
+"""The failure message of a private transaction for its user.
 
-Every node can tell the bytes that a contract reverted with. Its words are known where its ABI is: that came with the
-request, which only the sender's node has, or was stored there.
+Every node can show the bytes that a contract reverted with. Decoding them needs the contract's ABI: it came with the
+request, which only the sender's node has, or was stored at this node.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rota.model.types import Intent, Outcome, Receipt
 from rota.service.public.costs import UNKNOWN_ERROR
 from rota.service.run import RunningNode
 
-# As `ledger.bindings.FailedCall` writes it.
+# The format of `ledger.bindings.FailedCall`.
 _FAILED_CALL: Final = re.compile("call [0-9]+ failed: 0x([0-9a-f]{8}) of 0x")
 
 
 async def failure_of(running: RunningNode, intent: Intent, receipt: Receipt) -> tuple[str, bytes]:
-    """The message and what a contract reverted with; nothing of what succeeded."""
+    """Return the message and the revert data of the contract; both are empty for a confirmed transaction."""
     if receipt.outcome is Outcome.CONFIRMED:
         return "", b""
     reverted = host.revert_in(receipt.reason)
@@ -39,7 +39,7 @@ async def failure_of(running: RunningNode, intent: Intent, receipt: Receipt) -> 
 
 
 async def _with_function(running: RunningNode, reason: str) -> str:
-    """The function of a failed call by its signature, where an ABI that is stored has it."""
+    """Replace the selector of a failed call by the function's signature if a stored ABI has it."""
     called = _FAILED_CALL.search(reason)
     if called is None:
         return reason

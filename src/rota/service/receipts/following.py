@@ -1,7 +1,7 @@
 """Outcomes and effects of transactions: `service.interface.Following` on this node's store, chain and domains.
 
-A transaction is shown as its user asked for it. Its receipt is what the chain or the sequencer said; the states that
-belong to it are what this node holds of them. All is read from the store when it is asked for: nothing is kept here.
+A transaction is shown as its user submitted it. Its receipt is the outcome that the chain or the sequencer reported;
+its states are those that this node has. Everything is read from the store on demand: nothing is cached here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from rota.service.run import RunningNode
 from rota.service.submissions.reading import Read, Submitting, as_abi, function_name, named_data
 
 INTENTS_A_ROUND_MAX: Final = 1_000
-# Base-ledger transactions in one answer: each comes with its data, and a round is decoded whole.
+# The maximum number of base-ledger transactions in one answer: each comes with its data, and rounds are decoded whole.
 PUBLIC_ROWS_MAX: Final = 500
 COMMIT: Final = "commit"
 LEDGER: Final = "Endorsed"
@@ -103,7 +103,7 @@ class Following:
     # Transactions.
 
     async def with_key(self, key: str) -> TransactionView | None:
-        """The transaction that has this idempotency key, among those that the caller may see."""
+        """Return the transaction that has this idempotency key, among those that the caller may see."""
         held = held_parties()
         parties = PartyNames(held, self._running.name) if held is not None else None
         found = await self._store.submissions.with_key(key, parties)
@@ -111,12 +111,12 @@ class Following:
         return transaction_view(submission) if submission is not None else None
 
     async def full(self, intent: IntentId) -> FullTransaction | None:
-        """A transaction with all that is known of it."""
+        """Return a transaction with all data that this node has about it."""
         submission = await self._store.submissions.get(intent)
         return await self._full(submission) if submission is not None else None
 
     async def query(self, query: JsonValue, is_open: bool = False) -> tuple[TransactionView, ...]:
-        """Those that a QueryJSON looks for; perhaps only those that have not ended."""
+        """Return the transactions that a QueryJSON matches; with `is_open` only those that have not ended."""
         return tuple(transaction_view(each) for each in await self._find(query, is_open))
 
     async def query_full(self, query: JsonValue, is_open: bool = False) -> tuple[FullTransaction, ...]:
@@ -124,7 +124,7 @@ class Following:
         return tuple([await self._full(each) for each in await self._find(query, is_open)])
 
     async def dependencies(self, intent: IntentId) -> DependenciesView | None:
-        """What it depends on, and what depends on it."""
+        """Return the dependencies of a transaction and its dependents."""
         submission = await self._store.submissions.get(intent)
         if submission is None:
             return None
@@ -144,7 +144,7 @@ class Following:
         )
 
     async def _activity(self, intent: IntentId) -> tuple[ActivityView, ...]:
-        """What this node did with it as its coordinator; what others did, they tell."""
+        """Return this node's actions as coordinator; other coordinators report their own."""
         rounds = await self._store.traces.dispatches(intent)
         return tuple(
             ActivityView(_dispatch_id(number, intent), self._opened_at_ms(dispatch), self._running.name)
@@ -154,18 +154,18 @@ class Following:
     # Receipts.
 
     async def query_receipts(self, query: JsonValue) -> tuple[ReceiptView, ...]:
-        """The receipts that a QueryJSON looks for."""
+        """Return the receipts that a QueryJSON matches."""
         found = await asked(query, self._store.submissions.find_ended)
         receipts = [await self._receipts.at(each) for each in found]
         return tuple(receipt for receipt in receipts if receipt is not None)
 
     async def full_receipt(self, intent: IntentId) -> FullReceipt | None:
-        """How it ended, with all that is known of it."""
+        """Return the receipt with all data that this node has about it."""
         receipt = await self._receipts.of(intent)
         return await self._full_receipt(receipt) if receipt is not None else None
 
     async def full_receipt_at(self, place: NumberedReceipt) -> FullReceipt | None:
-        """The receipt with this place in the order, with all that is known of it."""
+        """Return the receipt with this place in the order, with all data that this node has about it."""
         receipt = await self._receipts.at(place)
         return await self._full_receipt(receipt) if receipt is not None else None
 
@@ -183,7 +183,7 @@ class Following:
         return FullReceipt(receipt, states, told, "", public, chained)
 
     async def states(self, intent: IntentId) -> TransactionStates | None:
-        """The private states of a transaction that is on the chain."""
+        """Return the private states of a transaction that is on the chain."""
         receipt = await self._receipts.of(intent)
         if receipt is None:
             return None
@@ -191,7 +191,7 @@ class Following:
         return await self._states_of(*settled, receipt.indexed_at_ms) if settled is not None else TransactionStates()
 
     async def domain_receipt(self, domain: str, intent: IntentId) -> JsonValue:
-        """What its domain tells of it; nothing when it is not on the chain."""
+        """Return the receipt that the domain makes of a transaction; None when it is not on the chain."""
         receipt = await self._receipts.of(intent)
         settled = await self._settled(receipt) if receipt is not None else None
         if settled is None:
@@ -205,7 +205,7 @@ class Following:
             raise errors.invalid(flaw.field, flaw.message) from None
 
     async def _settled(self, receipt: ReceiptView) -> tuple[host.Hosted, Transition] | None:
-        """What this node has of a transition that is on the chain for good."""
+        """Return this node's copy of a transition that is final on the chain."""
         if receipt.source is None or receipt.leaf is None:
             return None
         hosted = self._running.contracts.hosted(receipt.source)
@@ -223,7 +223,7 @@ class Following:
         return cast(JsonValue, host.receipt(hosted, transition, known, self._running.name, sender, addresses))
 
     async def _addresses_in(self, hosted: host.Hosted, states: Iterable[State]) -> dict[Party, str]:
-        """The addresses of the parties that clients know by them."""
+        """Return the addresses of the parties for domains whose clients know parties by address."""
         contents = (self._content(hosted, state) for state in states)
         records = (content.record for content in contents if content is not None and content.record is not None)
         return await self._receipts.addresses.of(party for record in records for party in parties_in(record))
@@ -263,7 +263,7 @@ class Following:
     # Prepared transactions.
 
     async def prepared(self, intent: IntentId) -> PreparedView | None:
-        """An external transaction that can be committed."""
+        """Return an external transaction that can be committed."""
         stored = await self._store.transaction(intent)
         leg = await self._leg_of(stored) if stored is not None else None
         if stored is None or leg is None or stored.issued is None:
@@ -297,14 +297,14 @@ class Following:
         )
 
     async def _stored_commit_abi(self) -> bytes:
-        """The hash of what commits prepared transitions; from then on the store has it."""
+        """Return the hash of the ABI that commits prepared transitions, and store that ABI if needed."""
         abi = codec.hash_of(_commit_abi())
         if await self._store.abis.get(abi) is None:
             await self._store.abis.add(_commit_abi())
         return abi
 
     async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
-        """Those external ones that can be committed and that a QueryJSON looks for: by what transactions have."""
+        """Return the external transactions that can be committed; the query is over the fields of transactions."""
         found = await asked(query, lambda read: self._store.submissions.find(read, is_prepared=True))
         prepared = [await self.prepared(each.id) for each in found]
         return tuple(each for each in prepared if each is not None)
@@ -312,7 +312,7 @@ class Following:
     # Asking contracts.
 
     async def call(self, submission: Submission, block: str | int, data_format: str) -> str:
-        """Ask a contract, private or public, without a transaction; the answer as JSON text."""
+        """Call a contract, private or public, without a transaction; returns the answer as JSON text."""
         read = await self._submitting.read(submission)
         if submission.type is TransactionType.PUBLIC:
             return await self._public.call(read, block, data_format)
@@ -341,7 +341,7 @@ class Following:
     # The base ledger.
 
     async def update(self, intent: IntentId, submission: Submission) -> IntentId:
-        """A public transaction that is under way asks for this from now on."""
+        """Replace the request of a public transaction that is under way."""
         return await self._running.acceptances.accept(partial(self._update, intent, submission))
 
     async def _update(self, intent: IntentId, submission: Submission, acceptance: Acceptance) -> IntentId:
@@ -356,7 +356,7 @@ class Following:
         return intent
 
     async def public_transaction(self, local_id: int) -> PublicView | None:
-        """A base-ledger transaction by its number: a user's own, or a round of private ones."""
+        """Return a base-ledger transaction by its number: a user's own, or a round of private ones."""
         if local_id % NUMBERS == 0:
             return await self._public.numbered(local_id)
         number = local_id // NUMBERS
@@ -364,17 +364,17 @@ class Following:
         return await self._shown_round(number, dispatch) if dispatch is not None else None
 
     async def query_public(self, query: JsonValue, is_open: bool = False) -> tuple[PublicView, ...]:
-        """Base-ledger transactions that a QueryJSON looks for; perhaps only those that are in no block yet."""
+        """Return the base-ledger transactions that a QueryJSON matches; with `is_open` only those in no block yet."""
         account = self._running.account
         found = await asked(query, lambda read: self._store.public.find(_bounded(read), account, is_open))
         return await self._bound(found)
 
     async def public_with_nonce(self, account: ContractAddress, nonce: int) -> PublicView | None:
-        """The base-ledger transaction that this node gave this nonce, for a transaction that the caller may see."""
+        """Return the base-ledger transaction with this nonce, if it is for a transaction that the caller may see."""
         return self._seen(await self._with_nonce(account, nonce))
 
     async def public_with_hash(self, transaction_hash: bytes) -> PublicView | None:
-        """Open transactions are looked for in the store, mined ones on the chain, which knows their nonces."""
+        """The same by hash. Open transactions are read from the store; for mined ones the chain returns the nonce."""
         own = self._public.under_way(transaction_hash)
         if own is not None:
             return self._seen((own,))
@@ -389,7 +389,7 @@ class Following:
         return self._seen([each for each in found if _is_mined_as(each, call)])
 
     async def _with_nonce(self, account: ContractAddress, nonce: int) -> tuple[PublicView, ...]:
-        """A round is there for each transaction in it."""
+        """Return the views for a nonce: for a round, one for each transaction in it."""
         named: list[JsonValue] = [{"field": "from", "value": account}, {"field": "nonce", "value": nonce}]
         query = Query.parse({"eq": named, "limit": INTENTS_A_ROUND_MAX})
         return await self._bound(await self._store.public.find(query, self._running.account))
@@ -400,7 +400,7 @@ class Following:
         return next((each for each in found if names is None or names.has(each.sender)), None)
 
     async def _bound(self, found: Sequence[PublicBinding]) -> tuple[PublicView, ...]:
-        """Each as it is shown. A round is read once for all that are in it: it may be long."""
+        """Return the view of each binding. A round, which may be long, is read once for all transactions in it."""
         views: list[PublicView] = []
         read: tuple[int, RoundDispatch | None] | None = None
         for local_id, intent in found:
@@ -416,7 +416,7 @@ class Following:
         return tuple(views)
 
     async def dispatch(self, dispatch_id: str) -> DispatchView | None:
-        """A dispatch by its id."""
+        """Return a dispatch by its id."""
         number, _, intent = dispatch_id.partition("/")
         if not number.isdecimal() or len(number) > 18:
             return None
@@ -427,12 +427,12 @@ class Following:
         return next((_dispatch_view(each) for each in found if each.intent.hex() == intent), None)
 
     async def query_dispatches(self, query: JsonValue) -> tuple[DispatchView, ...]:
-        """Which private transactions this node brought to the ledger, and with which public ones."""
+        """Return the private transactions that this node dispatched, with the public ones that carried them."""
         found = await asked(query, self._store.traces.find_dispatched)
         return tuple(_dispatch_view(each) for each in found)
 
     async def chained_dispatch(self, dispatch_id: str) -> ChainedDispatchView | None:
-        """A chained dispatch by its id."""
+        """Return a chained dispatch by its id."""
         chained = dispatch_id.rpartition("/")[2]
         try:
             query = Query.parse({"eq": [{"field": "chainedTransactionID", "value": chained}]})
@@ -442,12 +442,12 @@ class Following:
         return next((view for view in map(_chained_view, found) if view.id == dispatch_id), None)
 
     async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
-        """Which private transactions carry out which others that this node endorsed."""
+        """Return the private transactions that carry out others which this node endorsed."""
         found = await asked(query, self._store.carried.find)
         return tuple(_chained_view(each) for each in found)
 
     async def _base_transactions(self, intent: IntentId) -> tuple[PublicView, ...]:
-        """A public one's own; of a private one the rounds that this node sent with it."""
+        """Return the base-ledger transactions of a transaction: a public one's own, or the rounds of a private one."""
         own = await self._public.view(intent)
         if own is not None:
             return (own,)
@@ -455,12 +455,12 @@ class Following:
         return tuple([await self._shown_round(number, dispatch, intent) for number, dispatch in rounds])
 
     async def _shown_round(self, number: int, dispatch: RoundDispatch, intent: IntentId | None = None) -> PublicView:
-        """A round as the base-ledger transaction that it is, for this intent or the first in it."""
+        """Return the view of a round as a base-ledger transaction, for this intent or the first one in it."""
         order = dispatch.round
         first = intent if intent is not None else order.transitions[0].intent
         stored = await self._store.transaction(first)
         if stored is not None and stored.intent.contract != order.contract:
-            # A liar can send the id of an intent of ours in another contract.
+            # A malicious peer can send the id of an intent of this node in another contract.
             stored = None
         mined = await self._store.traces.mined(dispatch)
         sent = decode(dispatch.transaction).transaction
@@ -472,7 +472,7 @@ class Following:
             ContractAddress(dispatch.signer),
             order.contract,
             sent.data,
-            # When another node's intent came to be is not told.
+            # The time of acceptance of another node's intent is not shown.
             stored.accepted_at_ms if stored is not None else self._opened_at_ms(dispatch),
             self._running.name,
             dispatch.nonce,
@@ -486,12 +486,12 @@ class Following:
         )
 
     def _opened_at_ms(self, dispatch: RoundDispatch) -> int:
-        """A round is opened so long before it is valid no more."""
+        """Return the opening time of a round: a fixed time before the end of its validity."""
         return 1_000 * (dispatch.round.valid_until_s - self._running.config.validity_s)
 
 
 async def asked(query: JsonValue, find: Callable[[Query], Awaitable[Found]]) -> Found:
-    """What a client looks for. `errors.Rejected` names what is wrong with the query."""
+    """Return the results of a client's query. `errors.Rejected` names the field of the query that is wrong."""
     try:
         return await find(read_query(query))
     except Rejected as flaw:
@@ -503,14 +503,14 @@ def _bounded(query: Query) -> Query:
 
 
 def _is_mined_as(view: PublicView, call: MinedCall) -> bool:
-    """A block has this version of it. Another holder of the key may have used the nonce."""
+    """Whether a block has this version of the transaction: another holder of the key may have used the nonce."""
     if view.type is TransactionType.PUBLIC:
         return any(each.hash == call.hash for each in view.submissions)
     return call.to == view.to and call.input == view.data
 
 
 def transaction_view(submission: StoredSubmission) -> TransactionView:
-    """A transaction as it was asked for."""
+    """Return a transaction as it was submitted."""
     return TransactionView(
         submission.id,
         submission.accepted_at_ms,
@@ -568,15 +568,15 @@ def _dispatch_id(number: int, intent: IntentId) -> str:
 
 @cache
 def _commit_abi() -> tuple[Entry, ...]:
-    """What commits a prepared transition, and the errors that it may meet."""
+    """Return the ABI that commits a prepared transition, with the errors that it may raise."""
     entries = codec.entries_of(load_artifact(LEDGER).abi, "abi")
     return tuple(each for each in entries if each.kind == "error" or each.name == COMMIT)
 
 
 def _written_as(answer: object, outputs: Sequence[codec.Parameter], style: codec.Style) -> object:
-    """A domain answers in the plain way. Which of it are numbers, bytes and addresses its outputs in the ABI say."""
+    """Format a domain's plain answer in this style, with the types that the ABI's outputs give."""
     if isinstance(answer, dict):
-        # What the domain says beyond the ABI, as that a balance is not known here, has no type.
+        # Fields of the answer that the ABI does not have, such as a note that a balance is unknown here, have no type.
         answer = {each.name: answer[each.name] for each in outputs if each.name in answer} or answer
     try:
         return codec.decode_values(outputs, codec.encode_values(outputs, answer, "outputs"), "outputs", style)

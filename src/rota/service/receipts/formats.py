@@ -1,4 +1,4 @@
-"""What became of a transaction, as clients read it: its states, its base-ledger transactions, what was prepared."""
+"""Outcomes as clients read them: states, base-ledger transactions, prepared transactions, receipts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DISPATCH: Final = "dispatch"
 
 
 class PublicTxSubmission(msgspec.Struct, frozen=True, rename="camel"):
-    """A signed version of it, and what it offers for gas."""
+    """A signed version of a base-ledger transaction, with its gas price."""
 
     time: Timestamp
     transaction_hash: Word
@@ -55,7 +55,7 @@ class PublicTxSubmission(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ActivityRecord(msgspec.Struct, frozen=True):
-    """What happened to it."""
+    """An event in the history of a base-ledger transaction."""
 
     time: Timestamp
     message: str
@@ -84,7 +84,7 @@ class PublicTx(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class PublicTxWithBinding(PublicTx, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """The same, and the transaction that it is for."""
+    """A base-ledger transaction, and the transaction that it executes."""
 
     transaction: Uuid
     transaction_type: TransactionKind
@@ -120,12 +120,12 @@ def _public_fields(view: PublicView) -> dict[str, Any]:
 
 
 def shown_public(view: PublicView) -> PublicTx:
-    """A base-ledger transaction as clients read it."""
+    """Return a base-ledger transaction as clients read it."""
     return PublicTx(**_public_fields(view))
 
 
 def shown_bound_public(view: PublicView) -> PublicTxWithBinding:
-    """The same, and the transaction that it is for."""
+    """The same, with the transaction that it executes."""
     return PublicTxWithBinding(
         **_public_fields(view),
         transaction=uuid_of(view.transaction),
@@ -163,7 +163,7 @@ class UnavailableStates(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class States(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The states of a transaction. `none` when this node knows of none."""
+    """The states of a transaction. `none` is true when this node has none."""
 
     none: bool = False
     spent: list[StateBase] = []
@@ -174,7 +174,7 @@ class States(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def shown_states(states: TransactionStates) -> States:
-    """The states of a transaction as clients read them."""
+    """Return the states of a transaction as clients read them."""
     missing = UnavailableStates(
         [hex_of(each) for each in states.missing_confirmed],
         [hex_of(each) for each in states.missing_read],
@@ -207,7 +207,7 @@ def _shown_state(state: StateView) -> StateBase:
 
 
 class TransactionReceiptFull(TransactionReceipt, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """How a transaction ended, with all that this node knows of it."""
+    """A receipt with all data that this node has about the transaction."""
 
     states: States | None = None
     domain_receipt: Any = None
@@ -218,7 +218,7 @@ class TransactionReceiptFull(TransactionReceipt, frozen=True, rename="camel", om
 
 
 def shown_full_receipt(full: FullReceipt) -> TransactionReceiptFull:
-    """A receipt with all that belongs to it."""
+    """Return a full receipt as clients read it."""
     return TransactionReceiptFull(
         **_fields(shown_receipt(full.receipt)),
         states=shown_states(full.states) if full.states is not None else None,
@@ -231,7 +231,7 @@ def shown_full_receipt(full: FullReceipt) -> TransactionReceiptFull:
 
 
 class TransactionEnd(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How a transaction ended, beside that transaction."""
+    """The outcome of a transaction, as a part of that transaction."""
 
     indexed: Timestamp
     sequence: int
@@ -248,7 +248,7 @@ class TransactionEnd(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
 
 
 class TransactionHistory(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a transaction asked for before it was changed, and since when."""
+    """A request that an update of a transaction replaced, and the time since which it applied."""
 
     created: Timestamp
     type: TransactionKind
@@ -266,7 +266,7 @@ class TransactionHistory(msgspec.Struct, frozen=True, rename="camel", omit_defau
 
 
 class SequencerActivity(msgspec.Struct, frozen=True, rename="camel"):
-    """What a coordinator did with a private transaction: a dispatch, which ptx_getDispatch knows by its subject."""
+    """An action of a coordinator on a private transaction: a dispatch; `subject` is its id for ptx_getDispatch."""
 
     subject_id: str
     timestamp: Timestamp
@@ -275,7 +275,7 @@ class SequencerActivity(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """A transaction with all that this node knows of it."""
+    """A transaction with all data that this node has about it."""
 
     depends_on: list[Uuid] = msgspec.field(default_factory=list)
     depends_on_leaves: list[LeafDependency] = msgspec.field(default_factory=list)
@@ -286,7 +286,7 @@ class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=Tr
 
 
 def shown_full_transaction(full: FullTransaction) -> TransactionFull:
-    """A transaction with all that belongs to it."""
+    """Return a full transaction as clients read it."""
     return TransactionFull(
         **_fields(shown_transaction(full.transaction)),
         depends_on=[uuid_of(other) for other in full.transaction.depends_on],
@@ -315,7 +315,7 @@ def _fields(shown: msgspec.Struct) -> dict[str, Any]:
 
 
 def _fields_of(kind: type[msgspec.Struct], shown: msgspec.Struct) -> dict[str, Any]:
-    """Those of its fields that another kind has too."""
+    """Return the fields of `shown` that `kind` has too."""
     return {name: getattr(shown, name) for name in kind.__struct_fields__}
 
 
@@ -323,7 +323,7 @@ def _fields_of(kind: type[msgspec.Struct], shown: msgspec.Struct) -> dict[str, A
 
 
 class PreparedInput(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The public transaction that commits it; its sender is for its user to say."""
+    """The public transaction that commits a prepared one; the user chooses its sender."""
 
     type: TransactionKind
     to: Address
@@ -334,7 +334,7 @@ class PreparedInput(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class PreparedTransaction(msgspec.Struct, frozen=True):
-    """An external transaction that is endorsed: what commits it, and what it does."""
+    """An external transaction that is endorsed: the transaction that commits it, and its effects."""
 
     id: Uuid
     domain: str
@@ -345,7 +345,7 @@ class PreparedTransaction(msgspec.Struct, frozen=True):
 
 
 def shown_prepared(view: PreparedView) -> PreparedTransaction:
-    """A prepared transaction as clients read it."""
+    """Return a prepared transaction as clients read it."""
     commit = view.transaction
     return PreparedTransaction(
         uuid_of(view.id),
@@ -365,7 +365,7 @@ def shown_prepared(view: PreparedView) -> PreparedTransaction:
 
 
 class Dependencies(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a transaction depends on, and what depends on it. `dependsOn` are transactions of this node."""
+    """The dependencies of a transaction, and its dependents. `dependsOn` are transactions of this node."""
 
     depends_on: list[Uuid]
     prereq_of: list[Uuid]
@@ -373,7 +373,7 @@ class Dependencies(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class Dispatch(msgspec.Struct, frozen=True):
-    """That a private transaction went to the base ledger with a public one."""
+    """A dispatch of a private transaction to the base ledger with a public one."""
 
     id: str
     transactionID: Uuid  # as clients have it
@@ -389,10 +389,10 @@ class ChainedDispatch(msgspec.Struct, frozen=True):
 
 
 def shown_dispatch(view: DispatchView) -> Dispatch:
-    """A dispatch as clients read it."""
+    """Return a dispatch as clients read it."""
     return Dispatch(view.id, uuid_of(view.transaction), view.public_transaction)
 
 
 def shown_chained_dispatch(view: ChainedDispatchView) -> ChainedDispatch:
-    """A chained dispatch as clients read it."""
+    """Return a chained dispatch as clients read it."""
     return ChainedDispatch(view.id, uuid_of(view.transaction), uuid_of(view.chained))

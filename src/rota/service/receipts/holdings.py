@@ -1,17 +1,17 @@
-"""Which nodes hold what a transaction made: asked when its receipt is final, and answered to peers that ask.
+"""Acknowledgements by other nodes of a transaction's states: requested when its receipt is final, given to peers.
 
 Theory of operation. A user who has a receipt from one node may read at another one, whose index may be a block behind.
-So the receipt of a transaction of this node waits until every connected node on its states' lists has said that it has
-the block and its states, and `WAIT_S` at most. A node that lets the time run out is not awaited again until it has
-answered in time, and twice as often after each time that it did not (`Patience`): it cannot delay receipts over and
-over. Receipts are held in their order; each of them waits for `WAIT_S` at most after it became due.
+So the receipt of a transaction of this node waits until every connected node on its states' lists has answered that it
+has the block and its states, and `WAIT_S` at most. A node that exceeds this time is not awaited again until it has
+answered in time, and twice as often after each further timeout (`Patience`): it cannot delay receipts repeatedly.
+Receipts are held in their order; each of them waits for `WAIT_S` at most after it became due.
 
-Which nodes hold states of a leaf is nobody's affair but its parties'. The request proves that its author has a content
-of the leaf that the asked node may see (`digests.holding_proof`), and names both nodes; without that proof nothing is
-answered. A peer has a few requests open at a time, each for a bounded time and number of looks into the store, and so
-much is read there for it in a second, whether it may see that or not.
+Which nodes hold states of a leaf is known to the leaf's parties only. The request proves that its author has a content
+of the leaf that the asked node may see (`digests.holding_proof`), and names both nodes; a request without that proof
+gets no answer. A peer can have a few requests open at a time, each for a bounded time and number of store lookups; the
+bytes read for a peer per second are bounded too, whether the peer may see them or not.
 
-Nothing is decided by an answer: a peer that lies deceives those who read at that peer.
+No decision depends on an answer: a peer that lies deceives only the users who read at that peer.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from rota.wire.sizes import transition_bytes
 WAIT_S: Final = 0.2
 KEPT_MAX: Final = 4_096
 OWED_MAX: Final = 1_024
-# How long a peer's request is open here, and how often the store is looked into for it.
+# How long a peer's request is open here, and the first pause between lookups for it, which doubles.
 ANSWER_S: Final = 2.0
 FIRST_PAUSE_S: Final = 0.01
 OPEN_OF_PEER_MAX: Final = 16
 OPEN_MAX: Final = 256
-# What is read from the store for a peer in a second; a leaf that is looked for counts as so much.
+# The bytes read from the store for a peer per second; each leaf looked up counts as `LOOK_BYTES`.
 READ_BYTES_MAX: Final = 4_194_304
 LOOK_BYTES: Final = 1_024
 READ_AT_ONCE_BYTES: Final = 262_144
@@ -61,7 +61,7 @@ LEAF_BYTES: Final = 32
 
 
 class Patience:
-    """For which peers receipts wait. One that was late owes answers in time first, more of them each time."""
+    """The peers for which receipts wait. A late peer must first answer in time, more often after each timeout."""
 
     def __init__(self) -> None:
         self._owed: Final[dict[NodeName, int]] = {}
@@ -73,12 +73,12 @@ class Patience:
         return not self._owed.get(peer, 0)
 
     def ran_out(self, peer: NodeName) -> None:
-        """A receipt has waited for it in vain."""
+        """Record that a receipt waited for the peer until the timeout."""
         self._penalty[peer] = self._owed[peer] = min(2 * self._penalty.get(peer, 0) or 1, OWED_MAX)
         self._streak[peer] = 0
 
     def answered_in_time(self, peer: NodeName) -> None:
-        """It owes one less; who has been in time often enough is trusted as at first."""
+        """Reduce the number of answers that the peer owes by one; after enough of them its penalty is reset."""
         if self._owed.get(peer, 0):
             self._owed[peer] -= 1
             return
@@ -89,7 +89,7 @@ class Patience:
 
 @dataclass(slots=True)
 class _Asked:
-    """One transaction: whose answers its receipt waits for, and who has answered."""
+    """One transaction: the nodes whose answers its receipt waits for, and those that have answered."""
 
     is_held: bool = True
     awaited: set[NodeName] = field(default_factory=set)
@@ -98,7 +98,7 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Batch:
-    """Transactions of a contract that became due together: what each peer has not answered yet."""
+    """Transactions of a contract that became due together: the answers that each peer still owes."""
 
     contract: ContractAddress
     open: dict[NodeName, set[Leaf]]
@@ -117,9 +117,10 @@ class _Clock:
 
 
 class Holdings:
-    """Of one node. `connected` are its peers; `block_at` and `final_height` are those of its own index.
+    """The holdings of one node. `connected` are its peers; `block_at` and `final_height` are those of its own index.
 
-    `is_own` says whether a user of this node submitted an intent. `released` is told when receipts are held no longer.
+    `is_own` returns whether a user of this node submitted an intent. `released` is called when held receipts are
+    released.
     """
 
     def __init__(
@@ -161,14 +162,14 @@ class Holdings:
         self._said = 0
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel open requests and answers."""
         await self._tasks.close()
         await self._answers.close()
 
     # Receipts of this node's own transactions.
 
     def ready(self, due: Sequence[DueReceipt]) -> Sequence[DueReceipt]:
-        """Those at the beginning that wait for nobody. All are asked about at once, the first time they are seen."""
+        """Return the leading receipts that wait for no peer. All new ones are requested at once when first seen."""
         held = [self._is_held(each) for each in due]
         if self._new:
             new = dict(self._new)
@@ -193,7 +194,7 @@ class Holdings:
         return True
 
     def acknowledged(self, contract: ContractAddress, leaf: Leaf) -> Collection[NodeName] | None:
-        """Who has said to hold the states of a recent transaction of this node; None of any other one."""
+        """Return the nodes that acknowledged the states of a recent transaction of this node; None for any other."""
         asked = self._kept.get((contract, leaf))
         return tuple(asked.acknowledged) if asked is not None else None
 
@@ -203,7 +204,7 @@ class Holdings:
         except Unavailable:
             self._release(contract, leaves)
             return
-        # What is due is in this block or below.
+        # The blocks of due receipts are at this height or below.
         height = self._final_height()
         block_hash = self._block_at(height)
         by_peer: dict[NodeName, list[Holding]] = {}
@@ -266,10 +267,10 @@ class Holdings:
         if was_held:
             self._released()
 
-    # What peers say.
+    # Messages from peers.
 
     def take(self, event: Event) -> bool:
-        """Whether this was for us."""
+        """Handle a holdings message; returns whether the event was one."""
         match event:
             case MessageReceived(peer, Envelope(contract=contract, body=HoldingsRequest() as request)):
                 self._take_request(peer, contract, request)
@@ -281,7 +282,7 @@ class Holdings:
                 return False
 
     def _take_response(self, peer: NodeName, contract: ContractAddress, response: HoldingsResponse) -> None:
-        """A late answer is noted, and does not count as one in time; one about another contract is none."""
+        """Record the answer. A late one does not count as in time; one about another contract is ignored."""
         batch = self._batches.get(response.request_id)
         open_ = batch.open.get(peer) if batch is not None else None
         if batch is None or not open_ or batch.contract != contract:
@@ -324,7 +325,7 @@ class Holdings:
                 del self._open[peer]
 
     async def _answer_in_time(self, peer: NodeName, contract: ContractAddress, request: HoldingsRequest) -> None:
-        """What is held is answered at once, the rest when it is here; a false proof is answered by nothing."""
+        """Answer for leaves that are here at once, and for the rest when they arrive; ignore a false proof."""
         missing = {each.leaf: each.proof for each in request.holdings}
         pause_s = FIRST_PAUSE_S
         while missing:
@@ -338,9 +339,9 @@ class Holdings:
                 pause_s *= 2
 
     async def _proved(self, peer: NodeName, contract: ContractAddress, missing: dict[Leaf, Digest]) -> tuple[Leaf, ...]:
-        """The leaves that are held and that the peer proves to have; removes those that are held from `missing`.
+        """Return the leaves that are here and that the peer proves to have; remove those that are here from `missing`.
 
-        The store is asked within the peer's allowance and for `READ_AT_ONCE_BYTES`: a transition may have a MiB.
+        The store is read within the peer's allowance, `READ_AT_ONCE_BYTES` at a time: a transition may have a MiB.
         """
         proved: list[Leaf] = []
         leaves = tuple(missing)
@@ -364,7 +365,7 @@ class Holdings:
         return any(holding_proof(peer, self._node, made.leaf, each) == proof for each in contents if each is not None)
 
     def _read(self) -> Debts:
-        """What was read for each peer, as of now."""
+        """Return the bytes read for each peer, as of now."""
         self._clock.now_ms = int(self._now_s() * 1_000)
         return self._debts
 
@@ -380,7 +381,7 @@ class Holdings:
 
 
 def is_held(node: NodeName, leaf: Leaf, made: Iterable[Transition]) -> bool:
-    """Whether a copy of this leaf's transition has all that the node may see of it, and the node may see something."""
+    """Whether a copy of this leaf's transition has all contents that the node may see, and there are any."""
     for transition in made:
         granted = [state for state in transition.outputs if node in state.distribution]
         if transition.leaf == leaf and granted and all(state.content is not None for state in granted):
@@ -389,7 +390,7 @@ def is_held(node: NodeName, leaf: Leaf, made: Iterable[Transition]) -> bool:
 
 
 def _readers(made: Transition) -> dict[NodeName, bytes]:
-    """Who may see something that this transition made, each with a content that it may see."""
+    """Return the nodes that may see an output of this transition, each with a content that it may see."""
     readers: dict[NodeName, bytes] = {}
     for state in made.outputs:
         if state.content is not None:
@@ -399,6 +400,6 @@ def _readers(made: Transition) -> dict[NodeName, bytes]:
 
 
 def readers_of(leaf: Leaf, made: Iterable[Transition]) -> tuple[NodeName, ...]:
-    """The nodes that may see something that this leaf made, by name."""
+    """Return the nodes that may see an output of this leaf, by name."""
     found = {peer for each in made if each.leaf == leaf for state in each.outputs for peer in state.distribution}
     return tuple(sorted(found))

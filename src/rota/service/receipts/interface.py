@@ -1,4 +1,4 @@
-"""What became of transactions, and what they did; and questions that are no transactions."""
+"""Outcomes and effects of transactions; calls of contracts without a transaction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PublicSubmission:
 
 @dataclass(frozen=True, slots=True)
 class PublicView:
-    """A base-ledger transaction of this node, and the transaction that it is for."""
+    """A base-ledger transaction of this node, and the transaction that it executes."""
 
     local_id: int
     transaction: IntentId
@@ -58,7 +58,7 @@ class PublicView:
 
 @dataclass(frozen=True, slots=True)
 class StateView:
-    """A private state as far as this node may see it."""
+    """A private state, with the fields that this node may see."""
 
     id: bytes
     created_at_ms: int
@@ -70,7 +70,7 @@ class StateView:
 
 @dataclass(frozen=True, slots=True)
 class TransactionStates:
-    """The states of a transaction: those that this node has, and the ids of those that it has not."""
+    """The states of a transaction: those that this node has, and the ids of the missing ones."""
 
     spent: tuple[StateView, ...] = ()
     read: tuple[StateView, ...] = ()
@@ -83,7 +83,7 @@ class TransactionStates:
 
 @dataclass(frozen=True, slots=True)
 class FullReceipt:
-    """A receipt with all that this node knows of it."""
+    """A receipt with all data that this node has about it."""
 
     receipt: ReceiptView
     states: TransactionStates | None = None
@@ -98,7 +98,7 @@ AnyReceipt: TypeAlias = ReceiptView | FullReceipt
 
 @dataclass(frozen=True, slots=True)
 class ActivityView:
-    """A node, as the coordinator of a transaction, dispatched it: `subject` is the id of the dispatch."""
+    """An action of a node as coordinator of a transaction: `subject` is the id of the dispatch."""
 
     subject: str
     at_ms: int
@@ -107,9 +107,9 @@ class ActivityView:
 
 @dataclass(frozen=True, slots=True)
 class FullTransaction:
-    """A transaction with all that this node knows of it.
+    """A transaction with all data that this node has about it.
 
-    `history` is what it asked for before it was changed, `activity` what this node did as its coordinator.
+    `history` has the requests that updates replaced, `activity` this node's actions as its coordinator.
     """
 
     transaction: TransactionView
@@ -121,9 +121,9 @@ class FullTransaction:
 
 @dataclass(frozen=True, slots=True)
 class PreparedView:
-    """What an external transaction's user gives to whoever commits it: a public transaction, and what it does.
+    """A prepared external transaction for its committer: a public transaction, and its effects.
 
-    `abi` is the hash of the ABI that comes with it, which is stored.
+    `abi` is the hash of its ABI, which is stored.
     """
 
     id: IntentId
@@ -146,7 +146,7 @@ class DependenciesView:
 
 @dataclass(frozen=True, slots=True)
 class DispatchView:
-    """That a private transaction went to the base ledger with a public one."""
+    """A dispatch of a private transaction to the base ledger with a public one."""
 
     id: str
     transaction: IntentId
@@ -155,7 +155,7 @@ class DispatchView:
 
 @dataclass(frozen=True, slots=True)
 class ChainedDispatchView:
-    """That a private transaction is carried out by one of another private contract (`chained`), or not at all."""
+    """A private transaction that is carried out by one of another private contract (`chained`), or not at all."""
 
     id: str
     transaction: IntentId
@@ -163,18 +163,18 @@ class ChainedDispatchView:
 
 
 class Following(Protocol):
-    """What became of transactions, and what they did; and questions that are no transactions."""
+    """Outcomes and effects of transactions; calls of contracts without a transaction."""
 
     async def full(self, intent: IntentId) -> FullTransaction | None:
-        """A transaction with all that is known of it."""
+        """Return a transaction with all data that this node has about it."""
         ...
 
     async def with_key(self, key: str) -> TransactionView | None:
-        """The transaction that has this idempotency key."""
+        """Return the transaction that has this idempotency key."""
         ...
 
     async def query(self, query: JsonValue, is_open: bool = False) -> tuple[TransactionView, ...]:
-        """Those that a QueryJSON looks for; perhaps only those that have not ended."""
+        """Return the transactions that a QueryJSON matches; with `is_open` only those that have not ended."""
         ...
 
     async def query_full(self, query: JsonValue, is_open: bool = False) -> tuple[FullTransaction, ...]:
@@ -182,74 +182,74 @@ class Following(Protocol):
         ...
 
     async def query_receipts(self, query: JsonValue) -> tuple[ReceiptView, ...]:
-        """The receipts that a QueryJSON looks for."""
+        """Return the receipts that a QueryJSON matches."""
         ...
 
     async def full_receipt(self, intent: IntentId) -> FullReceipt | None:
-        """How it ended, with all that is known of it."""
+        """Return the receipt with all data that this node has about it."""
         ...
 
     async def states(self, intent: IntentId) -> TransactionStates | None:
-        """The private states of a transaction that is on the chain."""
+        """Return the private states of a transaction that is on the chain."""
         ...
 
     async def domain_receipt(self, domain: str, intent: IntentId) -> JsonValue:
-        """What its domain tells of it; nothing when it is not on the chain."""
+        """Return the receipt that the domain makes of a transaction; None when it is not on the chain."""
         ...
 
     async def prepared(self, intent: IntentId) -> PreparedView | None:
-        """An external transaction that can be committed."""
+        """Return an external transaction that can be committed."""
         ...
 
     async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
-        """Those external ones that can be committed and that a QueryJSON looks for."""
+        """Return the external transactions that can be committed and that a QueryJSON matches."""
         ...
 
     async def dependencies(self, intent: IntentId) -> DependenciesView | None:
-        """What it depends on, and what depends on it."""
+        """Return the dependencies of a transaction and its dependents."""
         ...
 
     async def call(self, submission: Submission, block: str | int, data_format: str) -> str:
-        """Ask a contract, private or public, without a transaction; the answer as JSON text."""
+        """Call a contract, private or public, without a transaction; returns the answer as JSON text."""
         ...
 
     async def update(self, intent: IntentId, submission: Submission) -> IntentId:
-        """A public transaction that is under way asks for this from now on."""
+        """Replace the request of a public transaction that is under way."""
         ...
 
     async def public_transaction(self, local_id: int) -> PublicView | None:
-        """A base-ledger transaction by its number."""
+        """Return a base-ledger transaction by its number."""
         ...
 
     async def query_public(self, query: JsonValue, is_open: bool = False) -> tuple[PublicView, ...]:
-        """Base-ledger transactions that a QueryJSON looks for; perhaps only those that are in no block yet.
+        """Return the base-ledger transactions that a QueryJSON matches; with `is_open` only those in no block yet.
 
-        A round of private transactions is there once for each of them.
+        A round of private transactions is listed once for each of them.
         """
         ...
 
     async def public_with_nonce(self, account: ContractAddress, nonce: int) -> PublicView | None:
-        """The base-ledger transaction that this node gave this nonce, for a transaction that the caller may see."""
+        """Return the base-ledger transaction with this nonce, if it is for a transaction that the caller may see."""
         ...
 
     async def public_with_hash(self, transaction_hash: bytes) -> PublicView | None:
-        """The base-ledger transaction of this node that has this hash, for a transaction that the caller may see."""
+        """Return the base-ledger transaction with this hash, if it is for a transaction that the caller may see."""
         ...
 
     async def dispatch(self, dispatch_id: str) -> DispatchView | None:
-        """A dispatch by its id."""
+        """Return a dispatch by its id."""
         ...
 
     async def query_dispatches(self, query: JsonValue) -> tuple[DispatchView, ...]:
-        """Those that a QueryJSON looks for."""
+        """Return the dispatches that a QueryJSON matches."""
         ...
 
     async def chained_dispatch(self, dispatch_id: str) -> ChainedDispatchView | None:
-        """A chained dispatch by its id."""
+        """Return a chained dispatch by its id."""
         ...
 
     async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
-        """Those that a QueryJSON looks for."""
+        """Return the chained dispatches that a QueryJSON matches."""
         ...
 
 
@@ -258,5 +258,5 @@ class HasFollowing(Protocol):
 
     @property
     def following(self) -> Following:
-        """What became of them."""
+        """The outcomes of its transactions."""
         ...

@@ -1,4 +1,4 @@
-"""Following transactions: what was accepted, and how it ended. What is not there, or not yet, is null."""
+"""Following transactions: the accepted transactions and their outcomes. A value that does not exist (yet) is null."""
 
 from __future__ import annotations
 
@@ -266,11 +266,11 @@ async def query_chained_dispatches(
     return [shown_chained_dispatch(view) for view in await node.following.query_chained_dispatches(query)]
 
 
-# For those who look into what goes on.
+# Diagnostics.
 
 
 class TransactionStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a transaction is. seq_explain says more of it."""
+    """The state of a transaction. seq_explain returns more."""
 
     transaction_id: Uuid
     status: str

@@ -1,14 +1,14 @@
 """The order of this node's receipts, and what listeners of receipts read from it.
 
 Theory of operation. `store.listening` finds the receipts that are final and complete and have no number; `ReceiptOrder`
-numbers them soon after they became so. It looks for them when a record may have made one due (`MAKE_NOTHING_DUE` names
-frequent ones that do not), no more often than every `PAUSE_S`, so that many receipts share a write, and rests four
-times as long as a look took, which is longer the more is under way. A caller that cannot wait asks for a look at once.
+numbers them soon afterwards. It looks for them when a record may have made one due (`MAKE_NOTHING_DUE` names frequent
+ones that do not), at most every `PAUSE_S`, so that many receipts share a write, and rests four times as long as a look
+took, which grows with the number of open transactions. A caller that cannot wait requests a look at once.
 
-A number is given once. A receipt that changed, because the chain took back final blocks or confirmed what had ended,
-gets a new number in place of its old one; `undone_open` says how many no longer hold. Listeners read from the order,
-never from what happens: nothing is lost between two lives, and a receipt that was numbered while nobody listened is
-read as any other.
+A number is given once. A receipt that changed, because the chain took back final blocks or confirmed a transaction that
+had ended, gets a new number in place of its old one; `undone_open` counts those that no longer hold. Listeners read
+from the order, never from events: nothing is lost between two runs, and a receipt that was numbered while no listener
+was connected is read as any other.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from rota.sequencer.effects import LeavesSigned, PermissionGranted
 from rota.service.interface import AnyReceipt, FullReceipt, ReceiptDefinition, ReceiptView, TransactionType
 from rota.service.listeners.listeners import Bell, Found
 
-# A leaf that is signed when the chain has it already is of an intent of this node, whose receipt is reported.
+# A leaf signed after the chain has it belongs to an intent of this node, whose receipt is reported anyway.
 MAKE_NOTHING_DUE: Final = (IntentAccepted, LeavesSigned, PermissionGranted, StatesAcknowledged)
 NUMBERED_AT_ONCE_MAX: Final = 500
 PAUSE_S: Final = 0.02
 REST: Final = 4
 RETRY_S: Final = 0.5
-# A little longer than receipts are held for the nodes that hold states of them (`service.receipts.holdings`).
+# A little longer than receipts are held for acknowledgements (`service.receipts.holdings`).
 HELD_S: Final = 0.3
 LOOKS_BETWEEN_CLEANINGS: Final = 500
 RECEIPTS_A_BATCH_MAX: Final = 100
@@ -57,7 +57,7 @@ FullView = Callable[[NumberedReceipt], Awaitable[FullReceipt | None]]
 
 
 class Relation(Enum):
-    """What a transaction is to parties: one of them sent it, or it made a state that one of them may see."""
+    """The relation of a transaction to parties: one of them sent it, or may see a state that it made."""
 
     SENT = "sent"
     RECEIVED = "received"
@@ -67,9 +67,9 @@ RelationOf = Callable[[NumberedReceipt, tuple[str, ...]], Awaitable[Relation | N
 
 
 class ReceiptOrder:
-    """Numbers receipts. `domain_of` says in which domain a contract is.
+    """Number receipts. `domain_of` returns the domain of a contract.
 
-    `ready` takes those from the beginning that may be numbered now; for the others somebody calls `release` later.
+    `ready` returns the leading ones that may be numbered now; for the others `release` is called later.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ReceiptOrder:
         self._wanted.set()
         self._numbering: Final = asyncio.Lock()
         self._looks = 0
-        # How many orders to write were given and are durable, and which of them make receipts due.
+        # The numbers of ordered and of durable writes, and the writes that make receipts due.
         self._ordered = self._written = 0
         self._making_due: Final[deque[int]] = deque()
         self.undone_open = 0
@@ -94,47 +94,47 @@ class ReceiptOrder:
         self._tell_changed: Final[list[Callable[[tuple[DueReceipt, ...]], None]]] = []
 
     def when_changed(self, tell: Callable[[tuple[DueReceipt, ...]], None]) -> None:
-        """From now on tell which receipts got a new number because the chain's word on them changed."""
+        """Call this with the receipts that got a new number because their outcome on the chain changed."""
         self._tell_changed.append(tell)
 
     def finality_broke(self) -> None:
-        """Receipts no longer hold: what was kept of them is not shown any more."""
+        """Drop cached receipts: some no longer hold."""
         self.breaks += 1
         self._asks_undone = True
         self._wanted.set()
 
     async def acknowledge_undone(self) -> int:
-        """An operator knows of the receipts that no longer hold; how many these are. `Unavailable` when it is away."""
+        """Acknowledge the receipts that no longer hold; return their number. `Unavailable` when the store is away."""
         known = await self._store.listening.undone_count()
         await self._store.listening.acknowledge_undone()
         self.undone_open = 0
         return known
 
     async def _count_undone(self) -> None:
-        """As long as there are any, they may have returned."""
+        """Count the receipts that no longer hold, again as long as there are any: they may hold again."""
         if self._asks_undone:
             self.undone_open = await self._store.listening.undone_count()
             self._asks_undone = self.undone_open > 0
 
     def look_soon(self) -> None:
-        """Something may be final or complete now."""
+        """Request a look: a receipt may be final or complete now."""
         self._wanted.set()
 
     def ordered(self, records: Sequence[Record]) -> None:
-        """The store was given these to write, after all before."""
+        """Record that these records were given to the store, after all earlier ones."""
         self._ordered += 1
         if not all(isinstance(record, MAKE_NOTHING_DUE) for record in records):
             self._making_due.append(self._ordered)
 
     def written(self, count: int) -> None:
-        """So many more of the orders are durable."""
+        """Record that `count` more of the writes are durable."""
         self._written += count
         while self._making_due and self._making_due[0] <= self._written:
             self._making_due.popleft()
             self._wanted.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Number due receipts until cancelled."""
         repeated = Trouble()
         while True:
             await self._wanted.wait()
@@ -153,7 +153,7 @@ class ReceiptOrder:
             await asyncio.sleep(max(PAUSE_S, REST * (time.monotonic() - began_s)))
 
     async def look(self) -> None:
-        """Number what is due. `Unavailable` when the store is away."""
+        """Number due receipts. `Unavailable` when the store is away."""
         async with self._numbering:
             is_more = True
             while is_more:
@@ -172,14 +172,15 @@ class ReceiptOrder:
             tell(changed)
 
     def release(self) -> None:
-        """Receipts that were held may be numbered now."""
+        """Continue numbering: held receipts may be numbered now."""
         self._wanted.set()
         self._released.ring()
 
     async def place_of_final(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
-        """The number of a receipt that is final, and since when it has it. This question numbers it if need be.
+        """Return the number of a final receipt and the time of numbering; number it now if needed.
 
-        One that is held is waited for: whoever knows that a transaction has ended gets its receipt.
+        Waits for a held receipt, for `HELD_S` at most: a caller that knows that a transaction has ended gets its
+        receipt.
         """
         place = await self._store.listening.receipt_number(contract, intent)
         held_until_s = time.monotonic() + HELD_S
@@ -207,11 +208,11 @@ class ReceiptOrder:
 
 
 class ReceiptSource:
-    """A `Source`: receipts in their order. `view` makes what users see of one, `full_view` all.
+    """A `Source`: receipts in their order. `view` makes the receipt that users see, `full_view` the full one.
 
-    Those that were shown last are kept: many listeners read the same. `relation` is the relation of a receipt to
-    parties, for listeners that are held to some: these get the receipts of their parties, with numbers of the listener,
-    because the node's own numbers count the receipts of all. Of transactions of other parties they get no states.
+    Recent ones are cached: many listeners read the same. `relation` is the relation of a receipt to parties, for
+    listeners that are held to some: these get the receipts of their parties, with numbers of the listener, because the
+    node's own numbers count the receipts of all. For transactions of other parties they get no states.
     """
 
     kind: Final = "receipts"
@@ -230,19 +231,19 @@ class ReceiptSource:
         self._kept: Final[OrderedDict[int, asyncio.Future[ReceiptView]]] = OrderedDict()
 
     def encode(self, definition: ReceiptDefinition) -> bytes:
-        """As JSON."""
+        """Encode a definition as JSON."""
         return msgspec.json.encode(definition)
 
     def decode(self, kept: bytes) -> ReceiptDefinition:
-        """What was kept."""
+        """Decode a stored definition."""
         return msgspec.json.decode(kept, type=ReceiptDefinition)
 
     async def first_position(self, definition: ReceiptDefinition) -> ListenerPosition:
-        """From the first receipt of this node on, unless another is named."""
+        """Return the position of the definition's first receipt; by default this node's first."""
         return ListenerPosition(definition.sequence_above or 0)
 
     async def read(self, definition: ReceiptDefinition, position: ListenerPosition) -> Found[AnyReceipt]:
-        """The next page of the order, as far as it passes the filters and fits in a batch."""
+        """Read the next page of the order, as far as it passes the filters and fits in a batch."""
         self._forget_broken()
         most = FULL_RECEIPTS_A_BATCH_MAX if definition.has_domain_receipts else RECEIPTS_A_BATCH_MAX
         page = await self._page(position.number)
@@ -264,20 +265,20 @@ class ReceiptSource:
         return Found(tuple(views), ListenerPosition(reached, number), is_all)
 
     async def _relation_of(self, definition: ReceiptDefinition, place: NumberedReceipt) -> Relation | None:
-        """To a listener that is held to no parties, every receipt is as one of its own."""
+        """Return the relation of the listener's parties to a receipt; for a listener without parties always `SENT`."""
         if definition.parties is None:
             return Relation.SENT
         return await self._relation(place, definition.parties) if self._relation is not None else None
 
     def _forget_broken(self) -> None:
-        """What was kept may be a receipt that no longer holds."""
+        """Clear the cache if finality broke: it may have a receipt that no longer holds."""
         if self._breaks != self._order.breaks:
             self._breaks = self._order.breaks
             self._pages.clear()
             self._kept.clear()
 
     async def _page(self, after: int) -> tuple[NumberedReceipt, ...]:
-        """The next of the order. A full page never changes: those that were read last are kept."""
+        """Return the next page of the order. A full page never changes, so recent ones are cached."""
         page = self._pages.get(after)
         if page is None:
             page = await self._store.listening.receipts_after(after, PAGE)
@@ -288,12 +289,13 @@ class ReceiptSource:
         return page
 
     async def view_of(self, place: NumberedReceipt) -> ReceiptView:
-        """What users see of it."""
+        """Return the receipt that users see."""
         kept = self._kept.get(place.sequence)
         if kept is not None and kept.done():
             return kept.result()
         if kept is None:
-            # Many listeners come to the same receipt at the same time: one of them looks, the others wait.
+            # Many listeners reach the same receipt at the same time: the first reads it, the others wait for the
+            # result.
             kept = self._kept[place.sequence] = asyncio.ensure_future(self._look(place))
             kept.add_done_callback(partial(self._drop_failed, place.sequence))
             if len(self._kept) > VIEWS_KEPT_MAX:
@@ -307,7 +309,7 @@ class ReceiptSource:
         return view
 
     def _drop_failed(self, sequence: int, looked: asyncio.Future[ReceiptView]) -> None:
-        """Who could not look now may look again."""
+        """Remove a failed read from the cache, so that it is repeated."""
         if looked.cancelled() or looked.exception() is not None:
             self._kept.pop(sequence, None)
 
@@ -318,7 +320,7 @@ class ReceiptSource:
         return full
 
     async def after(self, sequence: int) -> AsyncIterator[ReceiptView]:
-        """All with greater numbers: those that are there, then those that come."""
+        """Yield all receipts with greater numbers: the existing ones, then new ones as they come."""
         everything, position = ReceiptDefinition(), ListenerPosition(sequence)
         while True:
             rung = self.bell.rung
@@ -333,21 +335,21 @@ class ReceiptSource:
 
 def _numbered(view: AnyReceipt, number: int) -> AnyReceipt:
     if isinstance(view, FullReceipt):
-        # Those of base-ledger transactions count them for all parties too.
+        # The numbers of base-ledger transactions count those of all parties too.
         public = tuple(replace(each, local_id=0) for each in view.public)
         return replace(view, receipt=replace(view.receipt, sequence=number), public=public)
     return replace(view, sequence=number)
 
 
 def _as_received(view: AnyReceipt) -> AnyReceipt:
-    """A receipt for parties that did not send the transaction: without the nodes that hold its other states."""
+    """Return a receipt for parties that did not send the transaction: without the nodes that hold its other states."""
     assert isinstance(view, ReceiptView), "only senders get full receipts"
     place = replace(view.position, nodes=()) if view.position is not None else None
     return replace(view, position=place, unacknowledged=())
 
 
 def undone_view(place: NumberedReceipt) -> ReceiptView:
-    """A receipt that no longer holds, of a transaction that this node can say no more of."""
+    """Return a receipt that no longer holds, of a transaction of which this node has no other data."""
     return ReceiptView(
         place.intent,
         False,
@@ -361,7 +363,7 @@ def undone_view(place: NumberedReceipt) -> ReceiptView:
 
 
 def _not_indexed(place: NumberedReceipt) -> Unavailable:
-    """A node that goes through the chain again has its numbers, and not yet what they are of."""
+    """The error while a node indexes the chain again: it has the number, and not yet the receipt."""
     return Unavailable(f"the receipt with number {place.sequence} waits for the index to catch up")
 
 

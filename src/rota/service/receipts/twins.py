@@ -1,8 +1,8 @@
-"""Coins that share a nullifier: a payer paid again with an amount and a salt that it had used before.
+"""Coins that share a nullifier: a payer repeated an amount and a salt that it had used before.
 
-The ledger has a commitment to each of them, and their owner spends them all at once, so that they are worth as much as
-one. The first coin that this node knew on the chain counts: users have seen it before the others. The others are
-treated as states whose contents are not believed (`host/proving.py`).
+The ledger has a commitment to each of them, and their owner spends all of them at once, so that together they are worth
+as much as one. The first coin that this node knew on the chain counts: users have seen it before the others. The others
+are treated as states whose contents are not believed (`host/proving.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rota.ports import TWINS_MAX, Store
 
 
 async def without_twins(store: Store, hosted: Hosted, transition: Transition) -> Transition:
-    """A committed transition without the contents of coins that are worth nothing beside an earlier one."""
+    """Return a committed transition without the contents of coins that an earlier one makes worthless."""
     twins = await twins_in(store, hosted, (transition.leaf,))
     if not twins:
         return transition
@@ -26,7 +26,7 @@ async def without_twins(store: Store, hosted: Hosted, transition: Transition) ->
 
 
 async def twins_in(store: Store, hosted: Hosted, leaves: Iterable[Leaf]) -> frozenset[StateId]:
-    """The coins of these committed transitions that are worth nothing beside an earlier one."""
+    """Return the coins of these committed transitions that an earlier one makes worthless."""
     found: set[StateId] = set()
     if hosted.domain.ledgers:
         for leaf in leaves:
@@ -37,7 +37,7 @@ async def twins_in(store: Store, hosted: Hosted, leaves: Iterable[Leaf]) -> froz
 
 
 async def _is_any_believed(store: Store, hosted: Hosted, states: tuple[State, ...]) -> bool:
-    """A state without a commitment on the ledger takes nothing from a later one."""
+    """Whether any of these states is believed: one without a commitment on the ledger does not devalue a later one."""
     leaves = tuple(dict.fromkeys(state.id.leaf for state in states))
     makers = {made.leaf: made for made in await store.transitions_of(hosted.contract.address, leaves)}
     return any(is_believed(hosted, state, makers) for state in states)

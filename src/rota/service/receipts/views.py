@@ -1,9 +1,9 @@
 """Receipts of a running node as its users see them.
 
-A receipt is identified by contract and id, because anybody can commit the id of a foreign transaction in a contract of
-their own. Listeners and queries get each receipt by its place in the order (`at`). A caller that has only an id (`of`)
-gets the receipt of this node's own transaction; of other nodes' transactions the only one, or an error that names the
-contracts.
+A receipt is identified by contract and id, because any account can commit the id of a foreign transaction in its own
+contract. Listeners and queries get each receipt by its place in the order (`at`). A caller that has only an id (`of`)
+gets the receipt of this node's own transaction; for transactions of other nodes the only one, or an error that names
+the contracts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rota.service.run import RunningNode
 
 
 class ReceiptViews:
-    """Of one node."""
+    """The receipts of one node."""
 
     def __init__(self, running: RunningNode, public: Public, addresses: PartyAddresses) -> None:
         self.addresses: Final = addresses
@@ -39,7 +39,7 @@ class ReceiptViews:
         return self._running.adapters.store
 
     async def of(self, intent: IntentId) -> interface.ReceiptView | None:
-        """How the transaction with this id ended."""
+        """Return the receipt of the transaction with this id, or None."""
         if self._is_under_way(intent):
             return None
         stored = await self._store.transaction(intent)
@@ -52,7 +52,7 @@ class ReceiptViews:
         return await self._anothers(place) if place is not None else None
 
     async def at(self, place: NumberedReceipt) -> interface.ReceiptView | None:
-        """The receipt with this place in the order. It may have got a new place meanwhile."""
+        """Return the receipt with this place in the order; its place may have changed meanwhile."""
         if place.contract == BASE_LEDGER:
             return await self._public_one(place.intent)
         stored = await self._store.transaction(place.intent)
@@ -62,7 +62,7 @@ class ReceiptViews:
         return await self._anothers(latest or place)
 
     async def relation(self, place: NumberedReceipt, parties: tuple[str, ...]) -> Relation | None:
-        """What the transaction with this receipt is to parties of this node; nothing when it is none of theirs."""
+        """Return the relation of parties of this node to the transaction; None when they have none."""
         names = PartyNames(parties, self._running.name)
         if place.contract == BASE_LEDGER:
             submission = await self._store.submissions.get(place.intent)
@@ -80,7 +80,10 @@ class ReceiptViews:
         return Relation.RECEIVED if is_reader else None
 
     async def place_of_another(self, intent: IntentId) -> NumberedReceipt | None:
-        """The place of the receipt of another node's transaction. `Rejected` when several contracts have this id."""
+        """Return the place of the receipt of another node's transaction.
+
+        `Rejected` when several contracts have this id.
+        """
         places = await self._store.listening.receipts_of(intent)
         if len(places) > 1:
             contracts = ", ".join(each.contract for each in places)
@@ -92,7 +95,7 @@ class ReceiptViews:
         return places[0] if places else None
 
     async def _own(self, stored: StoredTransaction) -> interface.ReceiptView | None:
-        # The store alone: a receipt that was reported after this was read would come without its place on the chain.
+        # Read the store alone: a receipt that was reported after this read would lack its place on the chain.
         intent, receipt, place = stored.intent, stored.receipt, stored.place
         if receipt is not None and place is None:
             place = await self._running.receipts.place_of_final(intent.contract, intent.id)
@@ -123,7 +126,7 @@ class ReceiptViews:
         )
 
     def _is_under_way(self, intent: IntentId) -> bool:
-        """The core has it and has reported no end: most receipts that users ask for are of such transactions."""
+        """Whether the core has it open: true for most receipts that users ask for, and saves a read of the store."""
         running = self._running
         return (
             running.started.is_set()
@@ -134,7 +137,7 @@ class ReceiptViews:
     async def _public_one(self, intent: IntentId) -> interface.ReceiptView | None:
         receipt = await self._public.receipt(intent)
         if receipt is None:
-            # It may be open again, because the chain took back its block.
+            # The transaction may be open again, because the chain took back its block.
             place = await self._store.listening.receipt_number(BASE_LEDGER, intent)
             return undone_view(place) if place is not None and place.is_undone else None
         place = await self._running.receipts.place_of_final(BASE_LEDGER, intent)
@@ -144,7 +147,7 @@ class ReceiptViews:
         return replace(receipt, sequence=place.sequence, indexed_at_ms=place.numbered_at_ms, position=position)
 
     async def _anothers(self, place: NumberedReceipt) -> interface.ReceiptView | None:
-        """That of a transaction of another node, whose states this one has."""
+        """Return the receipt of another node's transaction of which this node has states."""
         commit = await self._store.listening.commit_of(place)
         if commit is None:
             return undone_view(place) if place.is_undone else None
@@ -171,7 +174,7 @@ class ReceiptViews:
         contract: ContractAddress = NO_CONTRACT,
         leaf: Leaf | None = None,
     ) -> interface.PositionView | None:
-        """Where on the chain it is, while the index keeps the block; with the nodes that hold states of it."""
+        """Return the position on the chain while the index keeps the block, with the nodes that hold states of it."""
         running = self._running
         if height is None or not running.started.is_set():
             return None
@@ -185,7 +188,7 @@ class ReceiptViews:
         return replace(place, contract=contract, leaf=leaf, nodes=readers_of(leaf, made))
 
     def _unacknowledged(self, position: interface.PositionView | None) -> tuple[NodeName, ...]:
-        """Who has not said that it holds its states; nothing is known of transactions that ended long ago."""
+        """Return the nodes that have not acknowledged its states; empty for transactions that ended long ago."""
         if position is None or position.contract is None or position.leaf is None:
             return ()
         holders = self._running.holdings.acknowledged(position.contract, position.leaf)
@@ -194,7 +197,7 @@ class ReceiptViews:
         return tuple(each for each in position.nodes if each != self._running.name and each not in holders)
 
     def domain_of(self, intent: Intent) -> str:
-        """The domain of its contract; of a deployment that of the contract to come."""
+        """Return the domain of the intent's contract; for a deployment that of the contract to be deployed."""
         if intent.contract == NO_CONTRACT:
             return decode_genesis(intent.payload).domain
         return self._running.contracts.domain_of(intent.contract)

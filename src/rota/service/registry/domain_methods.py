@@ -1,4 +1,4 @@
-"""What private contracts may be, and which of them this node has."""
+"""The domains and private contracts of this node."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A certificate that nears its end is told long before, because peers refuse one that has ended.
+"""Warnings about the end of the node's certificate, long before: peers refuse one that has ended.
 
-It is told in the log once for each of `NOTICES_S`, in `/readyz` as a warning for as long as it lasts, and as a figure
-always. Where the Registry is a contract the node renews it by itself (`server/renewal.py`), unless that is switched
-off or fails; where it is a file an operator does, with `rota keys rotate-certificate`.
+The log has a warning once for each of `NOTICES_S`, `/readyz` while the certificate is near its end, and the metrics
+have the time of its end always. Where the Registry is a contract the node renews the certificate by itself
+(`server/renewal.py`), unless that is switched off or fails; where it is a file, an operator runs
+`rota keys rotate-certificate`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ADVICE: Final = f"`{COMMAND}` makes another without an outage"
 
 
 class CertificateExpiry:
-    """Of the certificate that a node shows."""
+    """The expiry of the certificate that a node uses."""
 
     def __init__(self, certificate: Certificate, clock: Callable[[], float] = time.time) -> None:
         self._clock: Final = clock
@@ -30,7 +31,7 @@ class CertificateExpiry:
         self.look(certificate)
 
     def look(self, certificate: Certificate) -> None:
-        """This one is shown now; who has to know is told once for each notice."""
+        """Set the certificate in use; log a warning once for each notice."""
         if certificate.fingerprint != self._certificate.fingerprint:
             self._certificate, self._told_s = certificate, None
         notice_s = min((each for each in NOTICES_S if self.left_s <= each), default=None)
@@ -40,17 +41,17 @@ class CertificateExpiry:
 
     @property
     def valid_until_s(self) -> int:
-        """The second, on the calendar, after which peers refuse it."""
+        """The Unix time in seconds after which peers refuse it."""
         return self._certificate.valid_until_s
 
     @property
     def left_s(self) -> int:
-        """How long it is good for."""
+        """The seconds until its end."""
         return self.valid_until_s - int(self._clock())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What an operator should know; nothing while there is time."""
+        """Return the warning for operators; empty while there is time."""
         left_s = self.left_s
         if left_s > NOTICES_S[0]:
             return ()

@@ -1,4 +1,4 @@
-"""The node among others, as clients read it: peers, what is sent to them until they have it, registries, domains."""
+"""The node's network as clients read it: peers, reliable messages, registries, domains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.rpc.values import JsonValue
 
 
 class PeerStats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What was said and heard in this life of the node. `reliableHighestSent` is the latest of what is repeated."""
+    """Messages sent and received in this run of the node. `reliableHighestSent` is the latest of the repeated ones."""
 
     created_at: Timestamp
     sent_msgs: int
@@ -25,7 +25,7 @@ class PeerStats(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
 
 class PeerInfo(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Another node. `outbound` tells where it is reached, `outboundError` why it is not."""
+    """Another node. `outbound` is its address, `outboundError` the reason why it is not reached."""
 
     name: str
     stats: PeerStats
@@ -36,14 +36,14 @@ class PeerInfo(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class ReliableMessageAckNoMsgID(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The peer has it."""
+    """An acknowledgement by a peer, without the message's id."""
 
     time: Timestamp
     error: str = ""
 
 
 class ReliableMessage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What is sent to a peer until it says that it has it. `messageType` is state or privacy_group_message."""
+    """A message that is sent to a peer until it is acknowledged. `messageType` is state or privacy_group_message."""
 
     sequence: int
     id: Uuid
@@ -55,7 +55,7 @@ class ReliableMessage(msgspec.Struct, frozen=True, rename="camel", omit_defaults
 
 
 class ReliableMessageAck(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A peer has a message."""
+    """An acknowledgement of a message by a peer."""
 
     message_id: Uuid
     time: Timestamp
@@ -63,7 +63,7 @@ class ReliableMessageAck(msgspec.Struct, frozen=True, rename="camel", omit_defau
 
 
 class RegistryEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A node that is registered. Where on the chain that happened is there when it is known."""
+    """A registered node, with the place of its registration on the chain if known."""
 
     registry: str
     id: HexText
@@ -76,7 +76,7 @@ class RegistryEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class RegistryEntryWithProperties(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A node that is registered, and all that is registered of it."""
+    """A registered node, with its properties."""
 
     registry: str
     id: HexText
@@ -90,7 +90,7 @@ class RegistryEntryWithProperties(msgspec.Struct, frozen=True, rename="camel", o
 
 
 class RegistryProperty(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One thing that is registered of a node."""
+    """A property of a registered node."""
 
     registry: str
     entry_id: HexText
@@ -126,31 +126,31 @@ class Neighbours(Protocol):
         ...
 
     def transport_details(self, transport: str) -> str:
-        """What others have to know of this node, as JSON text."""
+        """Return the details that other nodes need to reach this one, as JSON text."""
         ...
 
     def peers(self, query: JsonValue = None) -> tuple[PeerInfo, ...]:
-        """The others, or those that a QueryJSON looks for."""
+        """Return the other nodes, or those that a QueryJSON matches."""
         ...
 
     def peer(self, name: NodeName) -> PeerInfo | None:
-        """One of them."""
+        """Return another node."""
         ...
 
     async def reliable_messages(self, query: JsonValue) -> tuple[ReliableMessage, ...]:
-        """What is or was sent until it was acknowledged."""
+        """Return messages that are or were sent until they are acknowledged."""
         ...
 
 
 class Registries(Protocol):
-    """Which nodes there are."""
+    """The registered nodes."""
 
     def names(self) -> tuple[str, ...]:
         """List the registries that this node reads."""
         ...
 
     def entries(self, registry: str, query: JsonValue, active_filter: str) -> tuple[RegistryEntryWithProperties, ...]:
-        """The nodes in one of them that a QueryJSON looks for."""
+        """Return the nodes in a registry that a QueryJSON matches."""
         ...
 
     def properties(self, registry: str, entry: bytes, active_filter: str) -> tuple[RegistryProperty, ...]:
@@ -159,43 +159,43 @@ class Registries(Protocol):
 
 
 class Domains(Protocol):
-    """What private contracts may be, and which there are."""
+    """The domains and private contracts of this node."""
 
     def names(self) -> tuple[str, ...]:
-        """The domains that are installed."""
+        """Return the installed domains."""
         ...
 
     def domain(self, name: str) -> Domain | None:
-        """One of them."""
+        """Return a domain."""
         ...
 
     def domain_at(self, address: ContractAddress) -> Domain | None:
-        """The first domain whose contracts are deployed through this address, or that of the contract at it."""
+        """Return the first domain whose contracts are deployed through this address, or that of the contract at it."""
         ...
 
     def contract(self, address: ContractAddress) -> SmartContract | None:
-        """A private contract of this node."""
+        """Return a private contract of this node."""
         ...
 
     def contracts(self, query: JsonValue) -> tuple[SmartContract, ...]:
-        """The private contracts of this node that a QueryJSON looks for."""
+        """Return the private contracts of this node that a QueryJSON matches."""
         ...
 
 
 class HasNetwork(Protocol):
-    """A node among others."""
+    """A node in a network."""
 
     @property
     def neighbours(self) -> Neighbours:
-        """List the other nodes."""
+        """The other nodes."""
         ...
 
     @property
     def registries(self) -> Registries:
-        """Which nodes there are."""
+        """The registered nodes."""
         ...
 
     @property
     def domains(self) -> Domains:
-        """What private contracts may be."""
+        """The domains and private contracts."""
         ...

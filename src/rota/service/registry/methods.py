@@ -1,4 +1,4 @@
-"""Which nodes there are, and what is registered of them."""
+"""The registered nodes and their properties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.service.registry.interface import HasNetwork, RegistryEntry, RegistryE
 
 
 class ActiveFilter(Choice):
-    """Whether what was dropped is wanted too; this node keeps what is registered now, so that nothing is inactive."""
+    """Which entries to return; this node keeps only present registrations, so no entry is inactive."""
 
     __slots__ = ()
     right = "'active', 'inactive' or 'any'"

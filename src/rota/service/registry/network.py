@@ -1,4 +1,4 @@
-"""The node among others: peers, registries and domains (`service.registry.interface`)."""
+"""The node's network: peers, registries and domains (`service.registry.interface`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from rota.transport.peer_state import PeerStatus
 
 TRANSPORT: Final = "grpc"
 REGISTRY: Final = "registry"
-# By this property clients find how a node is reached.
+# The property by which clients find a node's address.
 TRANSPORT_PROPERTY: Final = f"transport.{TRANSPORT}"
 OWNER_PROPERTY: Final = "$owner"
 NO_ADDRESS: Final = ContractAddress("0x" + "00" * 20)
@@ -60,15 +60,15 @@ class Neighbours:
         self._read_peers: Final = read_peers
         self._mail: Final = mail
         self._highest_said: Final = highest_said
-        # The event loop's clock begins anywhere.
+        # The event loop's clock starts at an arbitrary value.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
 
     def transports(self) -> tuple[str, ...]:
-        """Nodes talk over gRPC."""
+        """Return gRPC, the only transport."""
         return (TRANSPORT,)
 
     def transport_details(self, transport: str) -> str:
-        """As it is registered."""
+        """Return this node's registered details."""
         if transport != TRANSPORT:
             raise errors.invalid("transportName", f"must be {TRANSPORT}, not {transport!r}")
         own = self._registry.registrations().get(self._node)
@@ -77,17 +77,17 @@ class Neighbours:
         return _details(own)
 
     def peers(self, query: JsonValue = None) -> tuple[PeerInfo, ...]:
-        """All but this one."""
+        """Return all nodes but this one, or those that a query matches."""
         registered = self._registry.registrations()
         every = [self._info(each, registered.get(each.name)) for each in self._read_peers()]
         return selected_at_once(query, every, PeerRow.of)
 
     def peer(self, name: NodeName) -> PeerInfo | None:
-        """One of them."""
+        """Return another node."""
         return next((each for each in self.peers() if each.name == name), None)
 
     async def reliable_messages(self, query: JsonValue) -> tuple[ReliableMessage, ...]:
-        """What is or was sent until it was acknowledged."""
+        """Return messages that are or were sent until they are acknowledged."""
         try:
             found = await self._mail.sent(read_query(query))
         except DomainRejected as flaw:
@@ -133,18 +133,18 @@ class Neighbours:
 
 
 class Registries:
-    """`Registries`: one, the chain's or a file. `read_registered` tells what the chain knows more."""
+    """The single registry, on the chain or in a file. `read_registered` returns the chain's further data."""
 
     def __init__(self, registry: Registry, read_registered: ReadRegistered) -> None:
         self._registry: Final = registry
         self._read_registered: Final = read_registered
 
     def names(self) -> tuple[str, ...]:
-        """There is one."""
+        """Return the name of the only registry."""
         return (REGISTRY,)
 
     def entries(self, registry: str, query: JsonValue, active_filter: str) -> tuple[RegistryEntryWithProperties, ...]:
-        """The nodes that are registered now; what was dropped is not kept."""
+        """Return the nodes that are registered now; removed ones are not kept."""
         _require_registry(registry)
         on_chain = self._read_registered()
         registered = () if active_filter == "inactive" else tuple(self._registry.registrations().items())
@@ -152,7 +152,7 @@ class Registries:
         return selected_at_once(query, every, EntryRow.of)
 
     def properties(self, registry: str, entry: bytes, active_filter: str) -> tuple[RegistryProperty, ...]:
-        """Of one node."""
+        """Return the properties of a node."""
         return tuple(
             RegistryProperty(
                 REGISTRY, found.id, name, value, True, found.block_number, found.transaction_index, found.log_index
@@ -171,21 +171,21 @@ class Domains:
         self._factory: Final = factory
 
     def names(self) -> tuple[str, ...]:
-        """Those that are installed."""
+        """Return the installed domains."""
         return self._contracts.domain_names
 
     def domain(self, name: str) -> Domain | None:
-        """One of them."""
+        """Return a domain."""
         return Domain(name, self._factory_address()) if name in self.names() else None
 
     def domain_at(self, address: ContractAddress) -> Domain | None:
-        """The domain of a contract; of the factory, which serves all of them, the first."""
+        """Return the domain of a contract; for the factory, which serves all of them, the first."""
         if address == self._factory:
             return self.domain(self.names()[0])
         return self.domain(self._contracts.domain_of(address))
 
     def contract(self, address: ContractAddress) -> SmartContract | None:
-        """A private contract of this node."""
+        """Return a private contract of this node."""
         hosted = self._contracts.hosted(address)
         if hosted is None:
             return None
@@ -193,7 +193,7 @@ class Domains:
         return SmartContract(hosted.domain.name, Address(address), config, self._factory_address())
 
     def contracts(self, query: JsonValue) -> tuple[SmartContract, ...]:
-        """All of them that are looked for."""
+        """Return the private contracts that a query matches."""
         every = (self.contract(address) for address in sorted(self._contracts.addresses()))
         return selected_at_once(query, [each for each in every if each is not None], ContractRow.of)
 
@@ -214,7 +214,7 @@ class PeerRow(Record):
 
     @classmethod
     def of(cls, peer: PeerInfo) -> PeerRow:
-        """As it is shown."""
+        """Return the row of a peer."""
         return cls(peer.name, peer.outbound_transport, peer.outbound_error)
 
 
@@ -228,7 +228,7 @@ class EntryRow(Record):
 
     @classmethod
     def of(cls, entry: RegistryEntryWithProperties) -> EntryRow:
-        """As it is shown."""
+        """Return the row of an entry."""
         return cls(entry.id.content, entry.name, entry.active)
 
 
@@ -242,7 +242,7 @@ class ContractRow(Record):
 
     @classmethod
     def of(cls, contract: SmartContract) -> ContractRow:
-        """As it is shown."""
+        """Return the row of a contract."""
         factory = contract.domain_address.contract if contract.domain_address is not None else NO_ADDRESS
         return cls(contract.address.contract, contract.domain_name, factory)
 
@@ -253,12 +253,12 @@ def _require_registry(name: str) -> None:
 
 
 def _entry_id(name: NodeName) -> bytes:
-    """The name's hash, as the Registry's events have it."""
+    """Return the hash of the name, as in the Registry's events."""
     return keccak(name.encode())
 
 
 def _entry(name: NodeName, registration: Registration, on_chain: RegisteredNode | None) -> RegistryEntryWithProperties:
-    """A node as it is registered, and by which event, where that is known."""
+    """Return a node's registration, and its event where that is known."""
     owned = {OWNER_PROPERTY: str(on_chain.owner)} if on_chain is not None else {}
     event = on_chain.event if on_chain is not None else None
     return RegistryEntryWithProperties(

@@ -1,4 +1,4 @@
-"""This node among the others."""
+"""This node and its peers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _OTHER_NAMES: Final = {"messageId": "id", "time": "acknowledged"}
 
 
 def _of_acknowledgements(query: dict[str, Any]) -> dict[str, JsonValue]:
-    """The same question about the messages themselves, of which only the acknowledged are wanted."""
+    """Translate a query over acknowledgements to one over acknowledged messages."""
     translated = {key: _translated(value) for key, value in query.items()}
     absent = translated.get("null")
     unacknowledged: JsonValue = {"field": "acknowledged", "not": True}
@@ -113,7 +113,7 @@ def _translated(value: JsonValue) -> JsonValue:
 
 
 def _of_entry(key: str, value: JsonValue) -> JsonValue:
-    """What is looked for stays as it is."""
+    """Translate an entry of the query; values stay unchanged."""
     return value if key in ("value", "values") else _translated(value)
 
 

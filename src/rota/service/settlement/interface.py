@@ -12,9 +12,9 @@ from rota.service.submissions.interface import Submission
 
 @dataclass(frozen=True, slots=True)
 class DraftView:
-    """What a transaction would do, before it is submitted. `id` is set aside for it.
+    """The effects of a transaction before it is submitted, under a reserved id.
 
-    `receipt` is what its receipt would tell, `openings` what other nodes are to be shown of it, in the order asked for.
+    `receipt` is its receipt as it would be, `openings` disclose it to other nodes, in the order requested.
     """
 
     id: IntentId
@@ -26,7 +26,7 @@ class DraftView:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedView:
-    """Somebody's draft: its contract, its core as this node has worked it out, and what its receipt would tell us."""
+    """Another party's draft: contract, core as computed by this node, and receipt as this node would see it."""
 
     contract: ContractAddress
     core: bytes
@@ -35,7 +35,7 @@ class ExaminedView:
 
 @dataclass(frozen=True, slots=True)
 class NamedLeg:
-    """Prepared transitions of one contract by their cores: what legs are bound to one another by."""
+    """Prepared transitions of one contract by their cores: the values by which legs are bound to one another."""
 
     contract: ContractAddress
     cores: tuple[bytes, ...]
@@ -43,9 +43,9 @@ class NamedLeg:
 
 @dataclass(frozen=True, slots=True)
 class LegView:
-    """An endorsed transition that waits for its committer, with all that it takes to commit it.
+    """An endorsed transition that waits for its committer, with all data needed to commit it.
 
-    `call` commits it alone, where that may be; nothing is left of it when `valid_until_s` has passed in chain time.
+    `call` commits it alone, where that is allowed; it can no longer be committed after `valid_until_s` in chain time.
     """
 
     contract: ContractAddress
@@ -62,17 +62,17 @@ class Settling(Protocol):
     """Transactions of several contracts that happen together or not at all."""
 
     async def draft(self, submission: Submission, readers: tuple[str, ...]) -> DraftView:
-        """What it would do now. Its id is kept for `bind` while this process lives."""
+        """Return its effects as of now. Its id is kept for `bind` in this run of the process."""
         ...
 
     async def examine(self, opening: bytes) -> ExaminedView:
-        """What a draft that a user of ours was shown would do."""
+        """Show the effects of a draft that was disclosed to a user of this node."""
         ...
 
     async def bind(self, draft: IntentId, legs: tuple[NamedLeg, ...], idempotency_key: str) -> IntentId:
-        """Submit what was drafted, held to all legs. It is reverted if it would no longer do what was drafted."""
+        """Submit a draft, bound to all legs. It is reverted if its effects would no longer be those of the draft."""
         ...
 
     async def leg(self, intent: IntentId) -> LegView | None:
-        """What was prepared of a transaction; nothing as long as it is not endorsed, and once it has ended."""
+        """Return the prepared transition of a transaction; None until it is endorsed, and once it has ended."""
         ...

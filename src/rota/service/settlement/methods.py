@@ -1,4 +1,4 @@
-"""Transactions of several contracts that happen together or not at all: drafting, examining, binding, taking away."""
+"""Transactions of several contracts that happen together or not at all: drafting, examining, binding, retrieving."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ READERS_MAX: Final = 32
 
 
 class LegName(msgspec.Struct, frozen=True, rename="camel"):
-    """What is to be committed in one contract: its address, and the core of each transaction."""
+    """The transitions to be committed in one contract: its address, and the core of each transaction."""
 
     ledger: Address
     cores: Annotated[list[Word], Meta(min_length=1, max_length=CORES_MAX)]
 
 
 class Drafted(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A transaction as it would be now. Ledger and cores are what the other legs are bound to."""
+    """The effects of a transaction as of now. The other legs are bound to ledger and cores."""
 
     id: Uuid
     ledger: Address
@@ -38,7 +38,7 @@ class Drafted(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Examined(msgspec.Struct, frozen=True, rename="camel"):
-    """What somebody else's draft is, by this node's own reckoning, and what it would do as far as this node may see."""
+    """Another party's draft as computed by this node, with those effects that this node may see."""
 
     ledger: Address
     cores: list[Word]
@@ -48,7 +48,7 @@ class Examined(msgspec.Struct, frozen=True, rename="camel"):
 class Leg(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A transaction that is endorsed and waits for its committer.
 
-    Ledger, cores, payload and auth are what the settlement contract takes as a leg. `call` is the call data that
+    Ledger, cores, payload and auth are the settlement contract's arguments for a leg. `call` is the call data that
     commits it alone, where the committer is no settlement.
     """
 

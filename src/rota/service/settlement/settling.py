@@ -1,7 +1,7 @@
-"""Settlements at one node: drafts that may still be bound, and prepared transitions as their users take them away.
+"""Settlements at one node: drafts that may still be bound, and prepared transitions for their users.
 
-A draft is kept in memory only, and the oldest give way: who comes too late drafts again. It is taken out before it is
-submitted, so that no id is given to two intents.
+A draft is kept in memory only, and the oldest are dropped: a user who comes too late drafts again. It is removed before
+it is submitted, so that no two intents get one id.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ DRAFTS_KEPT_MAX: Final = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """A draft, and what its user asked for."""
+    """A draft, and its user's request."""
 
     draft: Draft
     read: Read
 
 
 class Settlements:
-    """What is drafted here and not yet bound, and how it is bound."""
+    """The drafts of this node that are not yet bound, and their binding."""
 
     def __init__(self, running: RunningNode, chain_id: int) -> None:
         self._running: Final = running
@@ -44,7 +44,7 @@ class Settlements:
         self._drafts: Final[OrderedDict[IntentId, Drafted]] = OrderedDict()
 
     async def draft(self, read: Read, intent: Intent, readers: tuple[NodeName, ...]) -> interface.DraftView:
-        """An external intent as it would be now; its id is kept for `bind`."""
+        """Return the effects of an external intent as of now; its id is kept for `bind`."""
         hosted = self._hosted(intent.contract, "to")
         try:
             made = await self._running.adapters.services.draft(hosted, intent)
@@ -57,7 +57,7 @@ class Settlements:
         return interface.DraftView(intent.id, intent.contract, made.core, told, openings)
 
     async def examine(self, content: bytes) -> interface.ExaminedView:
-        """What somebody's draft would do."""
+        """Show the effects of another party's draft."""
         try:
             opening = drafting.read_opening(content)
             hosted = self._hosted(opening.contract, "opening")
@@ -72,22 +72,22 @@ class Settlements:
         return interface.ExaminedView(opening.contract, examined.core, examined.told)
 
     def take_out(self, draft: IntentId) -> Drafted | None:
-        """A draft that is to be submitted, once; nothing when it is not here, or not any more."""
+        """Remove and return a draft for its submission; None when it is not here (any more)."""
         return self._drafts.pop(draft, None)
 
     def sender_of(self, draft: IntentId) -> str:
-        """Whose draft it is, if it is here."""
+        """Return the sender of a draft, if it is here."""
         drafted = self._drafts.get(draft)
         return drafted.draft.intent.sender if drafted is not None else ""
 
     def put_back(self, drafted: Drafted) -> None:
-        """It was not submitted after all, or is new."""
+        """Keep a draft that is new, or was not submitted after all."""
         self._drafts[drafted.draft.intent.id] = drafted
         if len(self._drafts) > DRAFTS_KEPT_MAX:
             self._drafts.popitem(last=False)
 
     def bound(self, drafted: Drafted, legs: tuple[interface.NamedLeg, ...]) -> Intent:
-        """The intent to be submitted. `errors.Rejected` when it is not one of the legs."""
+        """Return the intent to be submitted. `errors.Rejected` when it is not one of the legs."""
         draft = drafted.draft
         try:
             condition = drafting.condition_of(_named(legs), draft.intent.contract, draft.core)
@@ -98,14 +98,14 @@ class Settlements:
     async def judged(
         self, draft: IntentId, legs: tuple[interface.NamedLeg, ...], used: errors.KeyUsed
     ) -> errors.KeyUsed:
-        """The error that says whether the transaction with this key is this draft, bound to the same legs."""
+        """Return the error with the result of comparing this draft and its legs with the key's transaction."""
         try:
             stored = await self._running.adapters.store.transaction(used.intent)
         except Unavailable as trouble:
             return used.not_compared(str(trouble))
         if stored is None:
             return used.not_compared("the node does not have that transaction any more")
-        # What is bound has the id of its draft.
+        # A bound transaction has the id of its draft.
         binding = host.binding_of(stored.intent) if used.intent == draft else None
         if binding is None:
             return used.compared(False, {})
@@ -115,7 +115,7 @@ class Settlements:
         return used.compared(False, {})
 
     async def leg(self, stored: StoredTransaction) -> interface.LegView | None:
-        """What was prepared of an intent, as long as it has no outcome."""
+        """Return the prepared transition of an intent while it has no outcome."""
         contract = stored.intent.contract
         policy = self._running.contracts.policy_of(contract)
         is_carried = stored.intent.submit_mode is SubmitMode.CARRIED
@@ -129,7 +129,7 @@ class Settlements:
         )
 
     async def _shown(self, hosted: host.Hosted, draft: Draft, reader: NodeName) -> Draft:
-        """A draft as it leaves for a reader's node."""
+        """Return a draft as it is disclosed to a reader's node."""
         if not hosted.domain.is_encrypted:
             return draft
         seen = draft.transition.as_seen_by(reader)

@@ -12,7 +12,7 @@ from rota.rpc.values import JsonValue
 
 
 class Schema(msgspec.Struct, frozen=True):
-    """What the states of one kind hold; `labels` are those that are indexed."""
+    """The fields of one kind of states; `labels` are the indexed ones."""
 
     id: Word
     created: Timestamp
@@ -24,19 +24,19 @@ class Schema(msgspec.Struct, frozen=True):
 
 
 class StateConfirmRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The transaction that made it, when that is known."""
+    """The transaction that made a state, when that is known."""
 
     transaction: Uuid | None = None
 
 
 class StateSpendRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The transaction that spent it, when that is known."""
+    """The transaction that spent a state, when that is known."""
 
     transaction: Uuid | None = None
 
 
 class StateNullifier(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What spends a state in place of its id, and the transaction that did, when it is spent."""
+    """The nullifier that spends a state in place of its id, and the transaction that spent it, if any."""
 
     id: Word
     spent: StateSpendRecord | None = None
@@ -60,7 +60,7 @@ class States(Protocol):
     """The private states that this node has."""
 
     async def schemas(self, domain: str) -> tuple[Schema, ...]:
-        """Those of a domain."""
+        """Return the schemas of a domain."""
         ...
 
     async def query(
@@ -72,7 +72,7 @@ class States(Protocol):
         qualifier: str,
         parties: tuple[str, ...] | None = None,
     ) -> tuple[PrivateState, ...]:
-        """The states of a domain, or of one contract, that a QueryJSON over the schema's fields looks for.
+        """Return the states of a domain, or of one contract, that a QueryJSON over the schema's fields matches.
 
         `qualifier` is available, confirmed, unconfirmed, spent, all, or the id of a transaction. With `parties` only
         states that one of these parties of this node may see.
@@ -88,15 +88,15 @@ class States(Protocol):
         qualifier: str,
         parties: tuple[str, ...] | None = None,
     ) -> tuple[PrivateState, ...]:
-        """Those of them that a nullifier spends, where this node knows it: they are its own parties'."""
+        """Return those of them with a nullifier that this node knows: states of its own parties."""
         ...
 
     async def store(self, domain: str, contract: ContractAddress, schema: bytes, data: JsonValue) -> PrivateState:
-        """Keep a state that no transaction made."""
+        """Store a state that no transaction made."""
         ...
 
     async def transfer(self, domain: str, state: bytes, recipient: str) -> IntentId:
-        """Send a state once more to a party's node that may see it; the id of what is sent until it is there."""
+        """Send a state again to the node of a party that may see it; returns the id of the repeated message."""
         ...
 
 

@@ -24,7 +24,7 @@ Data = Annotated[Any, Meta(description="What the state holds, by the fields of t
 
 
 class StateReads(HasStates, HasPositions, Protocol):
-    """A node whose states can be queried, of a position at least."""
+    """A node whose states can be queried, at least at a given position."""
 
 
 @method("pstate_listSchemas", role=Role.READ, answers="schemas")

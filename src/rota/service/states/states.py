@@ -1,8 +1,7 @@
 """Private states for users: `service.states.interface.States` on this node's archive.
 
-What a state holds stands in its bytes, which its domain's schemas read. A query goes through a contract's states page
-by page and picks those that hold what is looked for; it stops when it has enough, and is refused when it would have to
-look at too many.
+The content of a state is in its bytes, which its domain's schemas decode. A query reads a contract's states page by
+page and selects those that match; it stops when it has enough, and is refused when it would have to read too many.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from rota.service.states.interface import PrivateState, Schema, StateConfirmReco
 PAGE: Final = 500
 LOOKED_AT_MAX: Final = 200_000
 ROWS_DEFAULT: Final = 1_000
-# To read a state, in comparisons.
+# The cost of decoding a state, in comparisons.
 READING: Final = 128
 SALT_BYTES: Final = 32
 _ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
@@ -64,7 +63,7 @@ class States:
         self._mail: Final = mail
 
     async def schemas(self, domain: str) -> tuple[Schema, ...]:
-        """Those of a domain, since this node showed them first."""
+        """Return the schemas of a domain, with the time at which this node showed them first."""
         known = self._domain(domain).schemas()
         since = await self._archive.schemas_seen([each.id for each in known], _now_ms())
         return tuple(
@@ -89,7 +88,7 @@ class States:
         qualifier: str,
         parties: tuple[str, ...] | None = None,
     ) -> tuple[PrivateState, ...]:
-        """The states of one kind that are looked for."""
+        """Return the states of one kind that a query matches."""
         return await self._query(domain, contract, schema, query, qualifier, parties, is_nullified=False)
 
     async def query_nullifiers(
@@ -101,7 +100,7 @@ class States:
         qualifier: str,
         parties: tuple[str, ...] | None = None,
     ) -> tuple[PrivateState, ...]:
-        """Those that a nullifier spends; only who owns a state knows of it."""
+        """Return those that a nullifier spends; only a state's owner knows its nullifier."""
         return await self._query(domain, contract, schema, query, qualifier, parties, is_nullified=True)
 
     async def _query(
@@ -124,7 +123,7 @@ class States:
         found: list[Found] = []
         compared = 0
         async for address, archived in self._states(domain, contract, qualifier, is_narrowed=names is not None):
-            # What a state says is read first, which costs as much as several comparisons.
+            # Decoding a state first costs as much as several comparisons.
             compared += READING + wanted.size
             if compared >= COMPARED_AT_ONCE:
                 compared = 0
@@ -132,7 +131,7 @@ class States:
             if is_nullified and archived.nullifier is None:
                 continue
             known = self._read(address, archived.state)
-            # Before anything is compared: an error of a comparison would reveal states of others.
+            # Checked before any comparison: the error of a comparison would reveal states of others.
             if known is None or (names is not None and not names.has_any(known.readers)):
                 continue
             if not isinstance(known.record, record_type):
@@ -143,7 +142,7 @@ class States:
             if not _is(is_wanted, record):
                 continue
             found.append((address, archived, known))
-            # In the order of the archive there is enough when there is as much as is wanted.
+            # Without sorting, the archive's order is used, so reading can stop when there are enough.
             if not wanted.sort and not own_sort and len(found) >= (wanted.limit or ROWS_DEFAULT):
                 break
         chosen = _sorted(found, wanted, own_sort)
@@ -151,7 +150,7 @@ class States:
         return tuple(_shown(domain, schema, *each, addresses) for each in chosen)
 
     async def store(self, domain: str, contract: ContractAddress, schema: bytes, data: JsonValue) -> PrivateState:
-        """A state that no transaction made; its id is made of what it holds, so that it is stored once."""
+        """Store a state that no transaction made; its id is derived from its content, so it is stored once."""
         record_type = self._record_type(domain, schema)
         self._hosted(domain, contract)
         try:
@@ -169,7 +168,7 @@ class States:
         return _shown(domain, schema, contract, archived, Known(identity, record, salt, ()), addresses)
 
     async def transfer(self, domain: str, state: bytes, recipient: str) -> IntentId:
-        """Only to a node that is on the state's own list: who may see it was bound when it was made."""
+        """Send it only to a node on the state's own list: its readers were fixed when it was made."""
         self._domain(domain)
         meant = states_shown_as(state)
         if not meant:
@@ -192,7 +191,7 @@ class States:
     ) -> AsyncIterator[tuple[ContractAddress, ArchivedState]]:
         status, transaction = _status(qualifier)
         if is_narrowed and contract is not None and self._contracts.domain_of(contract) != domain:
-            # Whether other parties of this node have a contract is theirs to know.
+            # Do not reveal whether other parties of this node have the contract.
             return
         addresses = self._contracts_of(domain) if contract is None else (self._hosted(domain, contract),)
         leaves = await self._archive.made_by(transaction) if transaction is not None else ()
@@ -219,9 +218,9 @@ class States:
                     yield address, archived
 
     async def _believed(self, contract: ContractAddress, archived: Sequence[ArchivedState]) -> Sequence[ArchivedState]:
-        """Where the ledger has commitments of its own to states, those whose contents are what it was told.
+        """Leave out states whose contents are not believed, where the ledger has its own commitments to states.
 
-        Coins that one nullifier spends count once.
+        Of coins that share a nullifier, one counts.
         """
         hosted = self._contracts.hosted(contract)
         if hosted is None or not hosted.domain.ledgers:
@@ -234,7 +233,7 @@ class States:
         for each in archived:
             if each.state.id not in twins and is_believed(hosted, each.state, makers):
                 believed.append(each)
-            # Each takes milliseconds.
+            # Each check takes milliseconds.
             await asyncio.sleep(0)
         return believed
 
@@ -242,7 +241,7 @@ class States:
         hosted = self._contracts.hosted(contract)
         return known_in(hosted.known, state.as_seen_by(self._node)) if hosted is not None else None
 
-    # What is asked for.
+    # Parameters.
 
     def _domain(self, name: str) -> AnyDomain:
         domain = self._contracts.domain_named(name)
@@ -273,7 +272,7 @@ class States:
 
 
 def _lower_addresses(query: JsonValue) -> tuple[JsonValue, bool]:
-    """The query with its addresses as we write them, and whether it has any: it is about addresses then, not names."""
+    """Return the query with lower-case addresses, and whether it has any: then it compares addresses, not names."""
     match query:
         case str() if _ADDRESS.fullmatch(query):
             return query.lower(), True
@@ -288,7 +287,7 @@ def _lower_addresses(query: JsonValue) -> tuple[JsonValue, bool]:
 
 
 def _status(qualifier: str) -> tuple[StateStatus, IntentId | None]:
-    """What is meant; the states that a transaction made may be of any status."""
+    """Return the status, and the transaction if one is named; its states may be of any status."""
     try:
         return StateStatus(qualifier), None
     except ValueError:
@@ -301,7 +300,7 @@ def _status(qualifier: str) -> tuple[StateStatus, IntentId | None]:
 
 
 def _own_sort(query: Query) -> tuple[Query, tuple[tuple[str, bool], ...]]:
-    """What is sorted by is the schema's, or begins with a dot and is every state's."""
+    """Split off the sort fields that begin with a dot and exist for every state; the others are the schema's."""
     own = tuple(each for each in query.sort if each[0].startswith("."))
     for name, _ in own:
         if name not in (".id", ".created"):
@@ -331,7 +330,7 @@ def _sorted(found: Sequence[Found], query: Query, own_sort: tuple[tuple[str, boo
             reverse=is_descending,
         )
     try:
-        # What is looked for holds already; only order and number are left.
+        # All of these match already; only order and number are left.
         return Query(sort=query.sort, limit=query.limit or ROWS_DEFAULT).ordered(ordered, lambda each: each[2].record)
     except DomainRejected as flaw:
         raise of_query(flaw) from None
@@ -364,7 +363,7 @@ def _uuid(intent: IntentId | None) -> Uuid | None:
 
 
 def _salt(data: JsonValue) -> bytes:
-    """As it was given, or a new one."""
+    """Return the given salt, or a new one."""
     given = data.get("salt") if isinstance(data, dict) else None
     if given is None:
         return secrets.token_bytes(SALT_BYTES)

@@ -1,1 +1,1 @@
-"""Submitting transactions: what is asked for, checked, accepted once and refused when too much waits."""
+"""Submitting transactions: read, checked, accepted once, and refused under overload."""

@@ -1,8 +1,9 @@
 """Which parties of this node are announced: those that its own users have used.
 
-Every name has a key (`keys.names`), so that a payment to a misspelt name is confirmed, and the coins go to a party that
-nobody is. A party is announced when a user of this node sends as it, resolves or creates it (`store.key_names`), or
-when this node takes part in a group that has it as a member. What peers ask for or pay never announces a party.
+Every name has a key (`keys.names`), so a payment to a misspelt name would be confirmed, and its coins would belong to
+a party that does not exist. A party is announced when a user of this node sends as it, resolves or creates it
+(`store.key_names`), or when this node takes part in a group that has it as a member. Requests and payments by peers
+never announce a party.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ GROUPS_MAX: Final = 16
 
 
 class Announcements:
-    """Of one node. That a party is announced never changes, and is kept."""
+    """The announced parties of one node. An announced party stays announced, so positive answers are cached."""
 
     def __init__(self, names: KeyNames, groups: Groups) -> None:
         self._names: Final = names
@@ -27,7 +28,7 @@ class Announcements:
         self._known: Final[OrderedDict[Party, None]] = OrderedDict()
 
     async def has(self, party: Party) -> bool:
-        """Whether this party of our own is announced. `Unavailable` when the store is away."""
+        """Whether this party of this node is announced. `Unavailable` when the store is away."""
         if party in self._known:
             return True
         found = await self._names.at([party.rpartition("@")[0]])

@@ -13,9 +13,9 @@ from rota.service.run import RunningNode
 
 
 def bounded(running: RunningNode, submission: interface.Submission) -> interface.Submission:
-    """Await a leaf for which the user set no bound for a while from now on.
+    """Return the submission with a default time bound, counted from now, for each leaf without one.
 
-    The latest block may be hours old on an idle chain, and the clock of the chain may be ahead of ours.
+    The latest block may be hours old on an idle chain, and the clock of the chain may be ahead of this node's.
     """
     chain_time_s = running.engine.core.chain_time_s if running.started.is_set() else 0
     until_s = max(chain_time_s, int(time.time())) + running.config.dependency_wait_s
@@ -23,7 +23,7 @@ def bounded(running: RunningNode, submission: interface.Submission) -> interface
 
 
 def require_followed(running: RunningNode, submission: interface.Submission) -> None:
-    """The node's own index decides the outcome of a leaf, and it follows only the contracts of this node."""
+    """Require leaves of this node's contracts: its index decides the outcome of a leaf and follows only these."""
     for leaf in submission.awaits:
         if running.contracts.known(leaf.contract) is None:
             raise errors.invalid("dependsOn", f"must name a contract of {running.name}, and {leaf.contract} is none")

@@ -1,17 +1,17 @@
-"""Pushes back by predicted wait: how long a transaction that is accepted now would wait for its end.
+"""Load shedding by predicted wait: how long a transaction that is accepted now would take to end.
 
 Theory of operation. The wait is the number of this node's transactions that move towards their end, over the rate at
-which they ended lately. Those that are parked, or prepared for somebody else to commit, do not move, nor do those that
-depend on them. Those of a contract of which none ended lately do not count for other contracts, so that a contract
-whose members are away keeps nobody else out; it takes no more itself when it has `LEAST` of them and none ended for as
-long as a transaction may wait. Fewer than `LEAST` are never too many, and nothing is predicted before `MEASURED_S`
-under load: a burst into a quiet node is taken.
+which they ended lately. Transactions that are parked, or prepared for another committer, do not move, nor do those that
+depend on them. A contract of which no transaction ended lately does not count for other contracts, so that a contract
+whose members are away does not block the others; it is itself refused further transactions when it has `LEAST` moving
+ones and none ended for as long as a transaction may wait. Fewer than `LEAST` are never too many, and nothing is
+predicted before `MEASURED_S` under load: a burst into a quiet node is accepted.
 
-One caller's load does not shut the others out: while the node is overloaded it still takes a transaction from a caller
-that has less than an equal part of those that end within `wait_max_s` (`CallerShares.is_below_equal_part`). All callers
-together then wait for less than twice `wait_max_s`.
+One caller's load does not shut the others out: while the node is overloaded it still accepts a transaction from a
+caller that has less than an equal part of those that end within `wait_max_s` (`CallerShares.is_below_equal_part`). All
+callers together then wait for less than twice `wait_max_s`.
 
-What is refused was not begun: its client tries again after the time that it is given.
+A refused transaction was not begun: its client retries after the time given in the error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RETRY_AFTER_MAX_S: Final = 30
 
 
 class Backlog:
-    """Of one node. `moving` and `ended` are asked at most once a second."""
+    """The backlog of one node. `moving` and `ended` are called at most once a second."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Backlog:
 
 
 class Moving:
-    """Transactions that move, by contract, and since when none of a contract ended."""
+    """Moving transactions by contract, and the time since when no transaction of a contract ended."""
 
     def __init__(self, now_s: Callable[[], float], wait_max_s: float) -> None:
         self._now_s: Final = now_s
@@ -106,7 +106,7 @@ class Moving:
         self._ended_s: dict[ContractAddress, float] = {}
 
     def count(self, found: Mapping[ContractAddress, frozenset[IntentId]]) -> int:
-        """How many move now in contracts of which some ended lately; `found` are all that could."""
+        """Return how many move now in contracts of which some ended lately; `found` are all candidates."""
         now_s = self._now_s()
         for contract, intents in found.items():
             if not self._seen.get(contract, intents) <= intents:
@@ -118,13 +118,13 @@ class Moving:
         return sum(len(intents) for contract, intents in found.items() if contract in self._ended_s)
 
     def is_stuck(self, contract: ContractAddress) -> bool:
-        """Whether many of this contract move, and none ended for as long as one may wait."""
+        """Whether many of this contract move, and none ended for as long as a transaction may wait."""
         silent_s = self._now_s() - self._silent_since_s.get(contract, math.inf)
         return len(self._seen.get(contract, ())) >= LEAST and silent_s >= self._wait_max_s
 
 
 def moving_of(running: RunningNode) -> dict[ContractAddress, frozenset[IntentId]]:
-    """The transactions of a running node that move, by contract."""
+    """Return the moving transactions of a running node, by contract."""
     loaded = running.engine.core.sequencers.loaded.items()
     senders = {contract: sequencer.sender.transactions for contract, sequencer in loaded}
     waiting = {
@@ -132,7 +132,7 @@ def moving_of(running: RunningNode) -> dict[ContractAddress, frozenset[IntentId]
     }
     found: dict[ContractAddress, frozenset[IntentId]] = {}
     for contract, transactions in senders.items():
-        # In the order of acceptance: whatever one depends on comes before it.
+        # In the order of acceptance: dependencies come before their dependents.
         for intent, each in transactions.items():
             if each.unmet and not waiting.isdisjoint(each.unmet):
                 waiting.add(intent)
@@ -142,7 +142,7 @@ def moving_of(running: RunningNode) -> dict[ContractAddress, frozenset[IntentId]
 
 
 def backlog_of(running: RunningNode, wait_max_s: float) -> Backlog:
-    """That of a running node."""
+    """Return the backlog of a running node."""
 
     def now_s() -> float:
         return monotonic_ms() / 1_000

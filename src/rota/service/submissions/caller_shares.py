@@ -20,7 +20,7 @@ LOOK_S: Final = 1.0
 
 
 class CallerShares:
-    """Of one node. `open_intents` are those that have not ended."""
+    """The callers' shares at one node. `open_intents` are the intents that have not ended."""
 
     def __init__(self, most: int, open_intents: Callable[[], Container[IntentId]], now_s: Callable[[], float]) -> None:
         self._most: Final = most
@@ -42,7 +42,7 @@ class CallerShares:
             )
 
     def is_below_equal_part(self, caller: Caller, room: float) -> bool:
-        """Whether this caller has less than an equal part of `room`, divided among it and all that have open ones."""
+        """Whether this caller has less than an equal part of `room`, divided among all callers with open ones."""
         self._remove_ended()
         return len(self._of.get(caller.name, ())) < room / len(self._of.keys() | {caller.name})
 
@@ -59,5 +59,5 @@ class CallerShares:
                 del self._of[name]
 
     def note(self, caller: Caller, intent: IntentId) -> None:
-        """This caller's transaction was accepted."""
+        """Record that this caller's transaction was accepted."""
         self._of.setdefault(caller.name, {})[intent] = None

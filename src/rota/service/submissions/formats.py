@@ -1,7 +1,7 @@
 """Transactions and receipts as clients write and read them; conversion to and from the values of `interface.py`.
 
-Names and shapes are those of the existing client libraries. What a client sends beyond them is ignored; what is not
-given may also be null. Fields at their defaults are left out of answers: `success` is not there when it is false.
+Names and shapes are those of the existing client libraries. Unknown fields of clients are ignored; optional fields may
+also be null. Fields at their defaults are left out of answers: `success` is absent when it is false.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from rota.service.positions.interface import AtLeast, LedgerPosition, shown_posi
 
 DEPENDENCIES_MAX: Final = 256
 TEXT_CHARACTERS_MAX: Final = 1_024
-# What both databases and the ledger contract can hold.
+# The maximum that both databases and the ledger contract can hold.
 CHAIN_TIME_MAX_S: Final = 2**63 - 1
 ABI_ENTRIES_MAX: Final = 4_096
 LATEST: Final = BlockName("latest")
@@ -79,7 +79,7 @@ Dependencies = Annotated[list[_UuidText | LeafDependency], Meta(max_length=DEPEN
 class SequencingInput(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Terms of sequencing of a contract that is to be deployed. They are part of its genesis and never change.
 
-    The domain decides which modes there are; `rotation` and `rangeSize`, in blocks, are of the mode `ring`. The node's
+    The domain decides which modes exist; `rotation` and `rangeSize`, in blocks, apply to the mode `ring`. The node's
     configuration has the defaults.
     """
 
@@ -97,12 +97,12 @@ class SequencingTerms(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def shown_terms(contract: Contract) -> SequencingTerms:
-    """The terms of a contract as clients read them."""
+    """Return the terms of a contract as clients read them."""
     return SequencingTerms(contract.mode.value, contract.rotation.value, contract.range_size)
 
 
 def sequencing_of(given: SequencingInput | None) -> SequencingChoice:
-    """The terms that a deployment asks for."""
+    """Return the terms that a deployment requests."""
     if given is None:
         return NOTHING_CHOSEN
     return SequencingChoice(
@@ -113,12 +113,12 @@ def sequencing_of(given: SequencingInput | None) -> SequencingChoice:
 
 
 class TransactionInput(msgspec.Struct, frozen=True, rename="camel"):
-    """A transaction to be done. Without `to` it is a deployment.
+    """A transaction to submit. Without `to` it is a deployment.
 
     `from` is a party of this node, with or without its name. `function` is a name, a signature or one ABI entry.
-    `data` is a list or an object of parameters, or hex text. With `payees` `known` a private transaction that names a
-    party that is not known is refused; without it, any party may be named. `sequencing` is of the deployment of a
-    private contract.
+    `data` is a list or an object of parameters, or hex text. With `payees` `known` a private transaction that names an
+    unknown party is refused; without it, any party may be named. `sequencing` applies to the deployment of a private
+    contract.
     """
 
     type: TransactionKind
@@ -141,9 +141,9 @@ class TransactionInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TransactionCall(TransactionInput, frozen=True, rename="camel", kw_only=True):
-    """A question to a contract. One of the base ledger can be asked of any `block`, a private one of the latest.
+    """A call of a contract. A contract of the base ledger can be called at any `block`, a private one at the latest.
 
-    With `atLeast`, the position of a receipt, the answer is never older than that.
+    With `atLeast`, the position of a receipt, the answer is never older than that position.
     """
 
     sender: Text = msgspec.field(name="from", default="")
@@ -153,13 +153,13 @@ class TransactionCall(TransactionInput, frozen=True, rename="camel", kw_only=Tru
 
 
 def require_latest(block: BlockName | None, place: str) -> None:
-    """What a node holds of a private contract is what there is now: it cannot be asked of another time."""
+    """Require the latest block: a node holds only the present states of a private contract."""
     if block is not None and block != LATEST:
         raise invalid(place, "must be latest: a private contract is answered for from what this node holds now")
 
 
 def _dependencies(given: TransactionInput, place: str) -> tuple[tuple[IntentId, ...], tuple[AwaitedLeaf, ...]]:
-    """The transactions of this node, and the leaves of any."""
+    """Return the dependencies: transactions of this node, and leaves of any node."""
     own: list[IntentId] = []
     leaves: dict[tuple[ContractAddress, IntentId], AwaitedLeaf] = {}
     for number, other in enumerate(given.depends_on or ()):
@@ -179,13 +179,13 @@ def _dependencies(given: TransactionInput, place: str) -> tuple[tuple[IntentId, 
 
 
 def shown_leaf(leaf: AwaitedLeaf) -> LeafDependency:
-    """A leaf that a transaction depends on, as it was asked for."""
+    """Return a leaf that a transaction depends on as clients write it."""
     until = quantity_of(leaf.valid_until_s) if leaf.valid_until_s else None
     return LeafDependency(Address(leaf.contract), uuid_of(leaf.intent), word_of(leaf.leaf), until)
 
 
 def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) -> Submission:
-    """What the node is asked for; `place` is what an error calls the transaction."""
+    """Convert the input to a `Submission`; `place` is the name of the transaction in errors."""
     if not given.sender and not (isinstance(given, TransactionCall) and given.type == "public"):
         raise invalid(f"{place}.from", "must be a party of this node, such as 'alice'")
     function, abi = _function_and_abi(given, place)
@@ -221,7 +221,7 @@ def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) 
 
 
 def _function_and_abi(given: TransactionInput, place: str) -> tuple[str, tuple[dict[str, Any], ...]]:
-    """A function that is given as an ABI entry is the only one that it can be."""
+    """Return the function and the ABI; a function that is given as an ABI entry is the whole ABI."""
     if not isinstance(given.function, dict):
         return given.function or "", tuple(given.abi or ())
     name = given.function.get("name", "")
@@ -235,7 +235,7 @@ def _number(given: Quantity | None) -> int | None:
 
 
 class Transaction(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A transaction that this node accepted. `lateUpdates` came too late: it did nothing of what they ask for."""
+    """A transaction that this node accepted. `lateUpdates` came too late and had no effect."""
 
     id: Uuid
     created: Timestamp
@@ -256,7 +256,7 @@ class Transaction(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 
 def shown_transaction(view: TransactionView) -> Transaction:
-    """A transaction as clients read it."""
+    """Return a transaction as clients read it."""
     options = view.options
     return Transaction(
         id=uuid_of(view.id),
@@ -283,14 +283,14 @@ def _quantity(number: int | None) -> Quantity | None:
 
 
 class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How a transaction ended. `success` is left out when false; `failureMessage` is there then.
+    """The outcome of a transaction. `success` is left out when false; `failureMessage` is set then.
 
     `failureCode` is `INTENT_ID_USED` when another transition used the transaction's id on the chain: do not submit it
     again before you know what that transition did. It is `FINALITY_BROKEN` when the chain took back the final block
     that had it: an earlier receipt of it no longer holds, and the transaction may return to the chain. `lateUpdates` is
     the number of updates that came too late: the block has a version of the transaction from before them. `position`
-    can be given to reads at any node as `atLeast`. `unacknowledged` are nodes that hold states of the transaction and
-    have not said yet that they have them: a read there without `atLeast` may give an older value.
+    can be given to reads at any node as `atLeast`. `unacknowledged` are nodes that receive states of the transaction
+    and have not acknowledged them yet: a read there without `atLeast` may give an older value.
     """
 
     id: Uuid
@@ -313,7 +313,7 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defau
 
 
 def shown_receipt(view: ReceiptView) -> TransactionReceipt:
-    """A receipt as clients read it."""
+    """Return a receipt as clients read it."""
     return TransactionReceipt(
         id=uuid_of(view.id),
         indexed=timestamp_of(view.indexed_at_ms),

@@ -1,4 +1,4 @@
-"""What a user asks for as an intent: validated by its domain, with an id, before anybody is told of it."""
+"""Making intents of submissions: the domain validates them and they get an id before other nodes see them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rota.service.submissions.reading import Read, Submitting, function_name, na
 
 
 class Intents:
-    """Makes the intents of one node. `registered` tells which nodes there are."""
+    """Make the intents of one node. `registered` returns the registered nodes."""
 
     def __init__(
         self,
@@ -42,14 +42,17 @@ class Intents:
         self._ids: Final = IntentIds(secrets.token_bytes, one_time_keys)
 
     def of(self, read: Read) -> Intent:
-        """What the user asks for as an intent; `Rejected` names the parameter that is wrong."""
+        """Return the intent of a submission.
+
+        `Rejected` names the parameter that is wrong, as a party of an unknown node.
+        """
         intent = self.asked(read)
         is_deployment = intent.contract == NO_CONTRACT
         self._require_registered(decode_genesis(intent.payload).members if is_deployment else intent.parties)
         return intent
 
     def asked(self, read: Read) -> Intent:
-        """The same, also where it names parties of nodes that are not registered, or not any more."""
+        """The same without the check that the parties' nodes are registered, or still are."""
         submission = read.submission
         if submission.to is None:
             return self._deployment_of(read)
@@ -88,7 +91,7 @@ class Intents:
         )
 
     def _deployment_of(self, read: Read) -> Intent:
-        """A contract that is to be deployed, as an intent; `Rejected` names the parameter that is to be mended."""
+        """Return the intent of a deployment. `Rejected` names the parameter that is wrong."""
         submission = read.submission
         if self._factory is None:
             raise errors.invalid("to", f"must be a contract's address: {self._node} has no ledger.factory to deploy by")
@@ -101,7 +104,7 @@ class Intents:
             genesis = self._contracts.plan(submission.domain, data, sender, self._defaults, salt, submission.sequencing)
         except DomainRejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
-        # No page: what a party has deployed is nobody's to see.
+        # Without a page: which deployments a party made is private.
         return Intent(
             IntentId(secrets.token_bytes(INTENT_BYTES)),
             NO_CONTRACT,
@@ -112,16 +115,16 @@ class Intents:
         )
 
     def _require_registered(self, parties: Iterable[Party]) -> None:
-        """A node that is away is waited for; one that nobody knows would be waited for in vain."""
+        """Require parties of registered nodes. A node that is away is waited for; an unknown one would never come."""
         known = self._registered()
         strangers = [party for party in parties if node_of(party) not in known]
-        # A registry that does not name us either has not been read yet.
+        # If the registry does not name this node either, it has not been read yet.
         if strangers and self._node in known:
             raise errors.invalid("data", f"must name parties of registered nodes, and {strangers[0]} is of none")
 
 
 def _field_of(flaw: DomainRejected) -> str:
-    """A domain speaks of its arguments; to the user they are its `data`."""
+    """Return the field as the user knows it: a domain's arguments are the user's `data`."""
     if flaw.field in ("", "function", "domain") or flaw.field.startswith(f"{SEQUENCING}."):
         return flaw.field or "data"
     return f"data.{flaw.field}"

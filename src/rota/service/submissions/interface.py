@@ -1,4 +1,4 @@
-"""Submitting transactions and following them: what is asked for, what was accepted, how it ended."""
+"""Submitting transactions and following them: submissions, accepted transactions, receipts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from rota.service.positions.interface import PositionView
 
 
 class TransactionType(Enum):
-    """What a transaction is for: a private contract, or the base ledger itself."""
+    """The target of a transaction: a private contract, or the base ledger itself."""
 
     PRIVATE = "private"
     PUBLIC = "public"
 
 
 class WhichPayees(Enum):
-    """Whom a transaction may name: parties that are known, or any."""
+    """Which parties a transaction may name: known ones, or any."""
 
     KNOWN = "known"
     ANY = "any"
@@ -38,7 +38,7 @@ class WhichPayees(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GasOptions:
-    """What a user wants of the base-ledger transaction; what is not given the node decides."""
+    """Gas options for the base-ledger transaction; the node decides those that are not given."""
 
     gas: int | None = None
     value_wei: int | None = None
@@ -48,7 +48,7 @@ class GasOptions:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a user asks for, as it was asked: only the types of its fields have been looked at.
+    """A transaction as the user submitted it: only the types of its fields have been checked.
 
     `sender` is a party's text, `alice` or `alice@node1`. Without `to` it is a deployment: of a private contract in
     `domain`, or of `bytecode`. `function` is a name, a signature or empty, and is looked up in `abi`, or in the ABI
@@ -76,9 +76,9 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class TransactionView:
-    """A transaction that this node accepted. `sender` is whole (`alice@node1`), `function` is a signature.
+    """A transaction that this node accepted. `sender` includes the node (`alice@node1`), `function` is a signature.
 
-    `late` are updates that came too late: the transaction did what is shown, and nothing of these.
+    `late` are updates that came too late: the transaction has the effects shown, and none of these.
     """
 
     id: IntentId
@@ -100,15 +100,15 @@ class TransactionView:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptView:
-    """The final outcome of a transaction of this node; once shown it never changes, unless the chain's word does.
+    """The final outcome of a transaction of this node; it changes only if the chain takes back final blocks.
 
-    `sequence` orders the receipts of this node. `contract` is the address that a deployment made. Where on the chain it
-    was committed is there when it was; a failure always has a readable message. Its code is `INTENT_ID_USED` when
-    another transition used the id on the chain: then somebody has to look before it is submitted again. It is
-    `FINALITY_BROKEN` when the chain took back the final block that had it, until the chain has it again. So many
-    updates of a public transaction came too late (`late_updates`): the block has a version from before them.
-    `position` is there while the index keeps the block. The nodes of `unacknowledged` have not said that they hold the
-    states that are for them.
+    `sequence` orders the receipts of this node. `contract` is the address that a deployment created. The place on the
+    chain is set if the transaction was committed; a failure always has a readable message. Its code is `INTENT_ID_USED`
+    when another transition used the id on the chain: then the user must investigate before submitting it again. It is
+    `FINALITY_BROKEN` when the chain took back the final block that had it, until the chain has it again. `late_updates`
+    counts the updates of a public transaction that came too late: the block has a version from before them. `position`
+    is set while the index keeps the block. The nodes of `unacknowledged` have not confirmed that they hold their states
+    of the transaction.
     """
 
     id: IntentId
@@ -138,28 +138,28 @@ class Transactions(Protocol):
     """Submitting transactions and following them."""
 
     async def submit(self, submission: Submission) -> IntentId:
-        """Accept it: the id is given when it is durable. An idempotency key that was used is `errors.key_used`."""
+        """Store a submission durably and return its id. `errors.key_used` when its idempotency key was used."""
         ...
 
     async def transaction(self, intent: IntentId) -> TransactionView | None:
-        """What was accepted under this id."""
+        """Return the transaction accepted under this id, or None."""
         ...
 
     async def receipt(self, intent: IntentId) -> ReceiptView | None:
-        """How it ended."""
+        """Return the receipt, or None while the transaction has none."""
         ...
 
     async def resume(self, intent: IntentId) -> None:
-        """Let a parked transaction go on. `Rejected` with its state when it is not parked."""
+        """Resume a parked transaction. `Rejected` with its state when it is not parked."""
         ...
 
     async def cancel(self, intent: IntentId) -> None:
-        """Give a transaction up: from now on it ends. `Rejected` with its state when it cannot be given up."""
+        """Cancel a transaction, which then ends. `Rejected` with its state when it cannot be cancelled."""
         ...
 
     def receipts(self, after_sequence: int) -> AsyncIterator[ReceiptView]:
-        """All receipts with a greater sequence number, in order: those that are there, then those that come.
+        """Yield the receipts with greater numbers in order: the existing ones, then new ones as they come.
 
-        One is released only when this node holds the private states that belong to it.
+        A receipt is released only when this node holds the private states that belong to it.
         """
         ...

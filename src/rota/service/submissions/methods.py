@@ -21,7 +21,7 @@ TRANSACTIONS_MAX: Final = 1_000
 
 
 class FollowingReads(HasFollowing, HasPositions, Protocol):
-    """A node whose contracts can be asked, of a position at least."""
+    """A node whose contracts can be called, at least at a given position."""
 
 
 Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted under")]
@@ -49,7 +49,7 @@ async def send_transactions(
     The node accepts each independently. If it rejects one, the error data has the ids of the accepted ones.
     """
     _require_count(len(transactions))
-    # All are looked at before the first is accepted, so that a slip in one of them costs nothing.
+    # All are checked before the first is accepted, so that an invalid one leaves no transaction behind.
     submissions = [
         submission_of(given, SubmitMode.AUTO, f"transactions[{place}]") for place, given in enumerate(transactions)
     ]
@@ -57,7 +57,10 @@ async def send_transactions(
 
 
 async def _submit_all(node: Transactions, submissions: list[Submission]) -> list[Uuid]:
-    """Begun in order, without waiting for one another, so that they share a write. The loop goes on between them."""
+    """Begin all in order without waiting for one another, so that they share a write.
+
+    The event loop runs in between.
+    """
     ended = [task.result() for task in await begun_in_order(_submitted(node, each) for each in submissions)]
     accepted = {place: uuid_of(end) for place, end in enumerate(ended) if not isinstance(end, Exception)}
     failed = [(place, end) for place, end in enumerate(ended) if isinstance(end, Exception)]

@@ -1,9 +1,9 @@
-"""Whether the parties that a transaction names are known, for users who do not want to pay a slip of the pen.
+"""Checking that the parties that a transaction names are known, to protect users from payments to misspelt names.
 
-A party is *known* when its node says that its users have used it (`announcing`), when the contract's genesis names it,
-or when it holds a confirmed state that this node has. Its node is asked, for two seconds at most. One that does not say
-leaves the question open, and then the transaction is refused with that reason. That a party is known does not change,
-and is kept.
+A party is *known* when its node answers that its users have used it (`announcing`), when the contract's genesis names
+it, or when it holds a confirmed state that this node has. Its node is asked, for two seconds at most. If it does not
+answer and nothing else shows that the party is known, the transaction is refused with that reason. A known party stays
+known, so this is cached.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CallView = Callable[[Hosted, UserCall], Awaitable[object]]
 
 
 class Payees:
-    """Of one node. `call_view` asks a contract's domain what a party holds."""
+    """The payee checks of one node. `call_view` asks a contract's domain for a party's balance."""
 
     def __init__(
         self, node: NodeName, store: Store, announcements: Announcements, verifiers: Verifiers, call_view: CallView
@@ -41,7 +41,7 @@ class Payees:
         self._known: Final[OrderedDict[tuple[ContractAddress, Party], None]] = OrderedDict()
 
     async def require_known(self, hosted: Hosted, intent: Intent) -> None:
-        """`errors.Rejected` names the first party that is not known, or of which that cannot be told now."""
+        """Raise `errors.Rejected` with the first party that is not known, or that cannot be checked now."""
         for party in intent.parties:
             key = (intent.contract, party)
             if party == intent.sender or key in self._known:

@@ -1,8 +1,8 @@
-"""What a user asks for, read: its ABI, its function, its data; and noted as it was asked.
+"""Reading submissions: resolving ABI, function and data; and the record of a submission as it was made.
 
 A function is given by name, by signature or as one entry of an ABI; data as a list or an object, or as the hex of a
-call. A private contract's domain knows its own functions, so that it is asked by name, with named values where an ABI
-names them. What came with a submission, the ABI too, is kept.
+call. A private contract's domain knows its own functions, so it gets the function's name, and named values where an ABI
+names them. The submission and its ABI are stored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RequireConfirmed = Callable[[ContractAddress], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A submission with its ABI read: the entries, and which of them is meant, if one is."""
+    """A submission with its ABI parsed: the entries, and the one that is called, if any."""
 
     submission: Submission
     entries: tuple[Entry, ...] = ()
@@ -45,7 +45,7 @@ class Read:
 
 
 class Submitting:
-    """Reads and notes submissions at one node. `require_confirmed` is asked about the contract of each."""
+    """Read and record submissions at one node. `require_confirmed` checks the contract of each."""
 
     def __init__(
         self, node: NodeName, abis: AbiStore, submissions: SubmissionStore, require_confirmed: RequireConfirmed
@@ -54,12 +54,15 @@ class Submitting:
         self._node: Final = node
         self._abis: Final = abis
         self._submissions: Final = submissions
-        # Applications send the same few ABIs with everything: each is read once, and written once.
+        # Applications send the same few ABIs with every request: each is parsed once, and written once.
         self._read: Final[OrderedDict[bytes, tuple[tuple[Entry, ...], bytes]]] = OrderedDict()
         self._kept: Final[OrderedDict[bytes, None]] = OrderedDict()
 
     async def read(self, submission: Submission) -> Read:
-        """`errors.Rejected` names what is to be mended. What needs no look into the store is not kept waiting."""
+        """Resolve ABI and function.
+
+        `errors.Rejected` names the field that is wrong. Uses the store only where needed.
+        """
         if submission.to is not None:
             await self._require_confirmed(submission.to)
         if submission.abi_reference and not submission.abi:
@@ -83,18 +86,18 @@ class Submitting:
         return found
 
     def unwritten(self, read: Read) -> tuple[Entry, ...]:
-        """The entries of its ABI, if they have to be written with it."""
+        """Return the ABI's entries if they have to be written with the submission."""
         return () if read.abi_hash in self._kept else read.entries
 
     def note_written(self, read: Read) -> None:
-        """Its ABI is in the store."""
+        """Record that its ABI is in the store."""
         if read.abi_hash:
             self._kept[read.abi_hash] = None
             if len(self._kept) > ABIS_REMEMBERED_MAX:
                 self._kept.popitem(last=False)
 
     def party(self, text: str, field: str = "from") -> Party:
-        """A party of this node, with or without its name."""
+        """Parse a party of this node, with or without the node's name; `errors.Rejected` for any other text."""
         try:
             party = party_of(field, text, self._node)
         except Rejected as flaw:
@@ -104,13 +107,13 @@ class Submitting:
         return party
 
     async def is_known(self, intent: IntentId) -> bool:
-        """Whether somebody submitted it here."""
+        """Whether the transaction was submitted to this node."""
         return await self._submissions.get(intent) is not None
 
     def key_of(self, key: str, sender: str) -> SubmissionKey:
-        """A request's idempotency key; a sender that is none of this node's is refused later.
+        """Return a request's idempotency key; the sender, if it is not a party of this node, is refused later.
 
-        A key that a database does not take would end the run when the core has it written.
+        `errors.Rejected` for a key that is too long: a key that the database rejects would end the run.
         """
         size_bytes = len(key.encode("utf-8", "replace"))
         if size_bytes > KEY_BYTES_MAX:
@@ -122,14 +125,14 @@ class Submitting:
         return SubmissionKey(key, party, held_parties() is not None)
 
     async def require_unused(self, key: SubmissionKey) -> None:
-        """`errors.key_used` when a transaction has this key."""
+        """Raise `errors.key_used` when a transaction has this key."""
         used = await self._submissions.using(key) if key.text else None
         if used is not None:
             raise errors.key_used(key.text, used)
 
 
 def noted(read: Read, intent: IntentId, sender: Party, domain: str, function: str) -> StoredSubmission:
-    """What is kept of a submission; the time of acceptance is the store's to say."""
+    """Return the record of a submission; the store sets the time of acceptance."""
     submission, options = read.submission, read.submission.options
     return StoredSubmission(
         intent,
@@ -154,7 +157,7 @@ def noted(read: Read, intent: IntentId, sender: Party, domain: str, function: st
 
 
 def shown_function(read: Read, functions: Mapping[str, type[Record]]) -> str:
-    """The signature of a private function: as its ABI has it, or as its domain does."""
+    """Return the signature of a private function: from the submission's ABI, or from the domain."""
     if read.function is not None:
         return read.function.signature
     name = function_name(read)
@@ -162,7 +165,7 @@ def shown_function(read: Read, functions: Mapping[str, type[Record]]) -> str:
 
 
 def function_name(read: Read) -> str:
-    """What the domain calls it."""
+    """Return the function's name in the domain. `errors.Rejected` when none is given."""
     if read.function is not None:
         return read.function.name
     name = read.submission.function.partition("(")[0].removeprefix("function ").strip()
@@ -172,7 +175,7 @@ def function_name(read: Read) -> str:
 
 
 def named_data(read: Read, parameters: Sequence[Parameter]) -> JsonValue:
-    """The values by name, where the ABI has names: a domain has its own order."""
+    """Return the values by name where the ABI has names, since the domain has its own order."""
     given = read.submission.data
     if isinstance(given, str):
         if read.function is None:
@@ -187,7 +190,7 @@ def named_data(read: Read, parameters: Sequence[Parameter]) -> JsonValue:
 
 
 def require_prices(options: interface.GasOptions) -> None:
-    """Prices that a chain could have."""
+    """Raise `errors.Rejected` for a gas price or limit that no chain could have."""
     for field, price in (("maxFeePerGas", options.fee_max_wei), ("maxPriorityFeePerGas", options.tip_wei)):
         if price is not None and price > FEE_MAX_WEI:
             raise errors.invalid(field, f"must be at most {FEE_MAX_WEI} wei")
@@ -196,7 +199,7 @@ def require_prices(options: interface.GasOptions) -> None:
 
 
 def _function_in(submission: Submission, entries: tuple[Entry, ...]) -> Entry | None:
-    """The entry that is meant; none for a deployment, for bare call data, and where only the domain can know it."""
+    """Return the function that is called; None for a deployment, bare call data, or if only the domain knows it."""
     if submission.bytecode or (submission.to is None and not submission.function):
         return None
     if not any(entry.kind == "function" for entry in entries):
@@ -211,5 +214,5 @@ def _function_in(submission: Submission, entries: tuple[Entry, ...]) -> Entry | 
 
 
 def as_abi(entries: Sequence[Entry]) -> tuple[AbiEntry, ...]:
-    """Entries as clients read them."""
+    """Return entries as clients read them."""
     return tuple(cast(AbiEntry, codec.definition_of(entry)) for entry in entries)

@@ -1,9 +1,9 @@
 """Whether a request under a used idempotency key asks for the same as the first request under that key.
 
-Theory of operation. A key that was used is an error in any case, and names the transaction that has it. A client that
-repeats a request because an answer was lost must know whether that transaction is its own: the error says so
-(`data.same`), by a digest over what is asked for. Where it cannot tell, it leaves `same` out and says why: that is
-neither a success nor a conflict. The digest covers the kind of transaction, the sender, the contract,
+Theory of operation. A used key is an error in any case, which names the transaction that has it. A client that
+repeats a request because an answer was lost must know whether that transaction is its own: the error states this in
+`data.same`, from a digest over the request. If they cannot be compared, the error leaves `same` out and gives the
+reason: that is neither a success nor a conflict. The digest covers the kind of transaction, the sender, the contract,
 the function with its decoded arguments, the value, the dependencies and the submit mode. It leaves out gas, prices, the
 text of the ABI, salts and the key itself.
 """
@@ -34,7 +34,7 @@ from rota.service.submissions.reading import Submitting
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Whether two requests ask for the same; None where that cannot be told, for this reason."""
+    """Whether two requests ask for the same; `is_same` is None if they cannot be compared, for this `reason`."""
 
     digest: bytes
     is_same: bool | None
@@ -42,7 +42,7 @@ class Comparison:
 
 
 class Repeats:
-    """Compares requests at one node."""
+    """Compare requests at one node."""
 
     def __init__(
         self, store: Store, submitting: Submitting, intents: Intents, public: Public, contracts: KnownContracts
@@ -54,20 +54,20 @@ class Repeats:
         self._contracts: Final = contracts
 
     async def compared(self, submission: Submission, first: IntentId) -> Comparison:
-        """The digest of what a transaction asks for, and whether a submission asks for the same."""
+        """Return the digest of the first transaction, and whether this submission asks for the same."""
         known = await self._first(first)
         if known is None:
             return Comparison(b"", None, "the node does not have that transaction any more")
         try:
             return Comparison(known, known == await self._asked(submission))
         except errors.Rejected as flaw:
-            # The first request was valid, and this may be the same: the node or its domains may have changed since.
+            # The first request was valid, and this one may equal it: the node or its domains may have changed since.
             found = await self._store.submissions.get(first)
             is_other = found is not None and self._is_plainly_other(submission, found)
             return Comparison(known, False) if is_other else Comparison(known, None, str(flaw))
 
     async def judged(self, submission: Submission, used: errors.KeyUsed) -> errors.KeyUsed:
-        """The error that says whether this submission asks for the same as the transaction that has its key."""
+        """Return the error with the result of comparing this submission with the transaction that has its key."""
         try:
             comparison = await self.compared(submission, used.intent)
             if comparison.is_same is None:
@@ -77,7 +77,7 @@ class Repeats:
             return used.not_compared(str(trouble))
 
     def _is_plainly_other(self, submission: Submission, found: StoredSubmission) -> bool:
-        """Whether they differ in what needs no domain to be read."""
+        """Whether the two differ in a field that can be read without the domain."""
         try:
             sender = self._submitting.party(submission.sender)
         except errors.Rejected:
@@ -133,7 +133,7 @@ class Repeats:
 
 
 def digest_of_public(transaction: PublicTransaction) -> bytes:
-    """What a public transaction asks for: sender, receiver, call data, value, dependencies."""
+    """Return the digest of a public transaction: sender, receiver, call data, value, dependencies."""
     written = [
         "public",
         transaction.sender,
@@ -151,13 +151,13 @@ def _digest(intent: Intent, kind: str, asked: Sequence[object]) -> bytes:
 
 
 def _dependencies(asked: Submission | StoredSubmission | Intent | PublicTransaction) -> list[str]:
-    """All have to succeed first: their order and repetitions change nothing, nor how long they are awaited."""
+    """Return the dependencies sorted and without repetitions or time bounds: all have to succeed first."""
     leaves = {f"{each.contract}/{each.intent.hex()}/{each.leaf.hex()}" for each in asked.awaits}
     return sorted({each.hex() for each in asked.depends_on} | leaves)
 
 
 def _essential(kind: type[Record] | None, values: object) -> object:
-    """A record's values without its incidental fields."""
+    """Return a record's values without its incidental fields."""
     if kind is None or not isinstance(values, list):
         return values
     fields = fields_of(kind)

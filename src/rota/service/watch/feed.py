@@ -1,15 +1,14 @@
-"""What changes at this node, as it changes: for dashboards and whoever else wants to watch.
+"""The live feed: the changes at this node, for dashboards and other observers.
 
-Theory of operation. Everything that the core is told and asks for passes here while somebody watches, and only then.
-What of it is a milestone of a transaction, a round or a sign of life of a contract is noted for each who follows, by
-its id: of several changes of one thing the latest counts. After an interval each follower is given what was noted, with
-the states that things are in then. Who takes longer gets more at once and not more often, and nothing is held for him
-beyond the bounds below. What had no room is counted, and the update says that there is a gap: then it begins with a
-snapshot again.
+Theory of operation. While a caller follows, and only then, all events and effects of the core pass through here. A
+milestone of a transaction, a round, or a change of a contract is noted for each follower, by its id: of several changes
+of one thing the latest counts. After an interval each follower receives the noted changes, with the states of that
+moment. A slow follower gets more at once and not more often, and nothing is held for it beyond the bounds below.
+Changes without room are counted, and the update reports a gap: then the next begins with a snapshot again.
 
-What this costs must not grow with the load. All milestones are counted, and transactions are told one by one as far as
-an interval's budget goes (`journeys`); of contracts that have changed those that waited longest come first, and the
-others with the next update. The first snapshot begins with what the store has of the past.
+The cost must not grow with the load. All milestones are counted, and transactions are listed one by one within an
+interval's budget (`journeys`); of changed contracts those that waited longest come first, and the others with the next
+update. The first snapshot begins with past rounds and transactions from the store.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ HEARTBEATS_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What the store has of before: rounds that were sent and transactions that have ended, the oldest first."""
+    """The past in the store: rounds that were sent and transactions that have ended, the oldest first."""
 
     rounds: tuple[RoundChange, ...] = ()
     transactions: tuple[TransactionChange, ...] = ()
@@ -66,7 +65,7 @@ NO_PAST: Final = Past()
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """How the feed looks at the node when it tells of something."""
+    """The feed's reads of the node for its updates."""
 
     now_ms: Callable[[], int]
     height: Callable[[], int]
@@ -80,7 +79,7 @@ class Looks:
 
 @dataclass(slots=True)
 class _Follower:
-    """What one who follows has not been told yet."""
+    """A follower, with the changes that it has not received yet."""
 
     caller: str
     contracts_max: int
@@ -94,13 +93,13 @@ class _Follower:
     shown_peers: tuple[PeerMeasurements, ...] = ()
 
     def saw(self, sighting: Sighting, at_ms: int) -> None:
-        """Transactions are at a milestone."""
+        """Note transactions at a milestone."""
         self.journeys.saw(sighting, at_ms)
         if sighting.contract and sighting.contract not in self.contracts:
             self.touch(sighting.contract)
 
     def touch(self, contract: ContractAddress) -> None:
-        """Something of it may have changed."""
+        """Note that the contract may have changed."""
         if contract in self.contracts or len(self.contracts) < TOUCHED_MAX:
             self.contracts[contract] = None
         else:
@@ -108,12 +107,12 @@ class _Follower:
         self.has_news.set()
 
     def heard(self, contract: ContractAddress, node: NodeName) -> None:
-        """A heartbeat came. It is no news by itself, and is told with what is."""
+        """Count a heartbeat. It causes no update by itself, and is sent with the next."""
         if (contract, node) in self.heartbeats or len(self.heartbeats) < HEARTBEATS_MAX:
             self.heartbeats[contract, node] += 1
 
     def saw_round(self, change: RoundChange) -> None:
-        """A round is on its way, or mined."""
+        """Note a round that is under way or mined."""
         if len(self.rounds) < ROUNDS_MAX:
             self.rounds[change.account, change.nonce, change.state] = change
         else:
@@ -122,7 +121,7 @@ class _Follower:
 
 
 class LiveFeed:
-    """One node's."""
+    """The feed of one node."""
 
     def __init__(self, node: NodeName, looks: Looks) -> None:
         self._looks: Final = looks
@@ -131,13 +130,13 @@ class LiveFeed:
 
     @property
     def is_watched(self) -> bool:
-        """Somebody follows; nobody, and nothing need be told."""
+        """Whether anyone follows; otherwise events and effects need not be passed to the feed."""
         return bool(self._followers)
 
-    # What happens.
+    # Events and effects.
 
     def saw_event(self, event: Event) -> None:
-        """Told to the core."""
+        """Note an event given to the core."""
         if is_telling_event(event):
             self._note(self._milestones.of_event(event))
         match event:
@@ -152,7 +151,7 @@ class LiveFeed:
                 return
 
     def saw_effect(self, effect: Effect) -> None:
-        """Asked for by the core."""
+        """Note an effect of the core."""
         if is_telling_effect(effect):
             self._note(self._milestones.of_effect(effect))
         if isinstance(effect, Persist):
@@ -186,7 +185,7 @@ class LiveFeed:
                             )
 
     def saw_undone(self, receipts: Iterable[tuple[ContractAddress, IntentId]]) -> None:
-        """Receipts no longer hold, because the chain took back the final blocks that had their transactions."""
+        """Note receipts that no longer hold, because the chain took back the final blocks of their transactions."""
         self._note(
             Sighting(Milestone.REPORTED, (intent,), contract, detail=FINALITY_BROKEN, has_failed=True)
             for contract, intent in receipts
@@ -214,9 +213,9 @@ class LiveFeed:
     # Following.
 
     async def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[FeedUpdate]:
-        """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow.
+        """Yield a snapshot, then changes, at most once per interval. `Rejected` when too many callers follow.
 
-        Transactions that are `opened` are told of whatever else there is to tell; who watches may change it meanwhile.
+        Changes of transactions that are `opened` are always included; the caller may change this set meanwhile.
         """
         caller = CALLER.get()
         share = share_of(caller, FOLLOWERS_MAX)
@@ -243,7 +242,7 @@ class LiveFeed:
             self._followers.remove(follower)
 
     async def _news(self, follower: _Follower, interval_ms: int) -> None:
-        """Until there is something to tell: peers tell of nothing, so they are looked at in every interval."""
+        """Wait until something has changed. Peers cause no event, so they are checked in every interval."""
         while not follower.has_news.is_set() and self._looks.peers() == follower.shown_peers:
             try:
                 async with asyncio.timeout(interval_ms / 1_000):
@@ -252,7 +251,7 @@ class LiveFeed:
                 continue
 
     def _snapshot(self, follower: _Follower, number: int, has_gap: bool = False, past: Past = NO_PAST) -> FeedUpdate:
-        """All contracts and what is open, as far as there is room; what was noted before is in it."""
+        """Return all contracts and open transactions, as far as there is room; clears the changes noted so far."""
         addresses = list(self._looks.contracts())
         under_way = self._looks.open_transactions(OPEN_TRANSACTIONS_MAX)
         follower.journeys.follow((each.id, each.contract or NOWHERE) for each in under_way)
@@ -304,7 +303,7 @@ class LiveFeed:
         )
 
     def _changed_contracts(self, follower: _Follower) -> tuple[ContractSummary, ...]:
-        """Those that were touched first; the others wait for the next update."""
+        """Return the contracts that were touched first; the others wait for the next update."""
         touched = list(islice(follower.contracts, follower.contracts_max))
         for address in touched:
             del follower.contracts[address]

@@ -12,7 +12,7 @@ from rota.service.operations.interface import PeerMeasurements
 
 
 class Step(NamedTuple):
-    """A milestone on a transaction's way; `by` is whose doing it was, where it was another node's."""
+    """A milestone of a transaction; `by` is the other node that caused it, if any."""
 
     milestone: str
     at_ms: int
@@ -22,7 +22,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
-    """How many heartbeats of a contract's coordinator came from a node."""
+    """The number of heartbeats of a contract's coordinator that came from a node."""
 
     contract: ContractAddress
     node: NodeName
@@ -31,10 +31,10 @@ class Heartbeats:
 
 @dataclass(frozen=True, slots=True)
 class TransactionChange:
-    """A transaction has come to a milestone; `state` is where it is at this node now, empty where it is no more.
+    """A transaction reached a milestone; `state` is its present state at this node, empty if it is no longer there.
 
-    `by` is whose doing it was, where it was another node's. `steps` are all milestones since the last update. One that
-    is given up is told of no more: there are too many to follow.
+    `by` is the other node that caused it, if any. `steps` are all milestones since the last update. A transaction that
+    is given up gets no more updates: there are too many to follow.
     """
 
     id: IntentId
@@ -51,9 +51,9 @@ class TransactionChange:
 
 @dataclass(frozen=True, slots=True)
 class RoundChange:
-    """A round that this node submits: dispatched, or what the chain made of its transaction.
+    """A round that this node submits: dispatched, or the result of its transaction on the chain.
 
-    `account` is the contract whose own account pays for it; without one it is the shared account.
+    `account` is the contract whose own account pays for it; None for the shared account.
     """
 
     nonce: int
@@ -69,7 +69,7 @@ class RoundChange:
 
 @dataclass(frozen=True, slots=True)
 class MilestoneCount:
-    """How often a milestone was seen."""
+    """The number of times that a milestone was seen."""
 
     milestone: str
     count: int
@@ -77,10 +77,10 @@ class MilestoneCount:
 
 @dataclass(frozen=True, slots=True)
 class FeedUpdate:
-    """What changed since the last one; a snapshot has all. With a gap something was left out before it.
+    """The changes since the last update; a snapshot has everything. With `has_gap`, some were left out before it.
 
-    All milestones are counted. Transactions are told one by one as far as there is room; `transactions_omitted` are
-    those that ended without having been told.
+    All milestones are counted. Transactions are listed one by one as far as there is room; `transactions_omitted`
+    counts those that ended without having been listed.
     """
 
     number: int
@@ -102,8 +102,8 @@ class Watching(Protocol):
     """Watching a node live."""
 
     def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[FeedUpdate]:
-        """A snapshot, then what changes, at most once in an interval. `Rejected` when too many follow.
+        """Yield a snapshot, then changes, at most once per interval. `Rejected` when too many callers follow.
 
-        What of transactions that are `opened` happens is always told; who watches may change it meanwhile.
+        Changes of transactions that are `opened` are always included; the caller may change this set meanwhile.
         """
         ...

@@ -1,14 +1,14 @@
-"""Which transactions one who watches is told of one by one, when there are more than anybody can look at.
+"""Selection of the transactions that a follower sees one by one, when there are more than a person can follow.
 
-Theory of operation. A busy node has hundreds of transactions a second, and a person sees some tens. So all are counted
-by milestone, and some are followed: these with every milestone from the first that this node sees of them until they
-end. Whoever is followed is found by his id in a dictionary, so that those who are not cost no more than the look.
+Theory of operation. A busy node has hundreds of transactions a second, and a person can follow some tens. So all are
+counted by milestone, and some are followed: these with every milestone from the first that this node sees of them until
+they end. Followed ones are found by id in a dictionary, so that the others cost no more than this lookup.
 
-In an interval so many journeys begin as its budget allows. Those that are seen at their beginning come first, as they
-can be shown whole; where these leave room it goes to such as were seen later on their way. Beyond the budget there are
-two kinds: what has failed, with a budget of its own, and what somebody has opened. What is noted and has no room in an
-update comes in the next. Where more are under way than can be followed, the one that began first is given up, and that
-is told, so that nobody takes for the present what was long ago.
+In an interval the budget limits how many journeys begin. Transactions that are seen at their beginning come first, as
+they can be shown whole; the rest of the budget goes to those that were first seen later on their way. Two kinds are
+beyond the budget: failed ones, with a budget of their own, and those that a user has opened. Noted milestones without
+room in an update come in the next. If more are under way than can be followed, the one that began first is given up,
+and this is reported, so that its last state is not mistaken for the present one.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from rota.model.types import ContractAddress, IntentId
 from rota.service.watch.milestones import Milestone, Sighting
 
 STEPS_MAX: Final = 16
-# Under way, and on the ledger but not reported yet: of others' transactions no report ever comes.
+# Bounds of those under way, and of those on the ledger but not reported yet: other nodes' ones never are reported.
 FOLLOWED_MAX: Final = 2_000
 ENDING_MAX: Final = 1_000
 
 BEGUN_A_SECOND: Final = 40
 TOLD_A_SECOND: Final = 200
 CONTRACTS_A_SECOND: Final = 400
-# A long interval has no more than this, a short one at least some.
+# Bounds of the interval for which a budget is computed.
 LONGEST_MS: Final = 5_000
 SHORTEST_MS: Final = 100
 
-# A report names no contract.
+# The contract of a report, which names none.
 NOWHERE: Final = ContractAddress("")
 
 _BEGINNINGS: Final = frozenset({Milestone.ACCEPTED, Milestone.DELEGATED})
 
 
 class Budget(NamedTuple):
-    """What there is room for in one update."""
+    """The room in one update."""
 
     begun: int
     told: int
@@ -49,7 +49,7 @@ class Budget(NamedTuple):
 
 
 def budget_of(interval_ms: int) -> Budget:
-    """So much that its cost in a second is the same whatever the interval, and small beside a node's work."""
+    """Return a budget with the same cost per second whatever the interval, small beside a node's work."""
     counted_ms = min(max(interval_ms, SHORTEST_MS), LONGEST_MS)
     return Budget(
         BEGUN_A_SECOND * counted_ms // 1_000,
@@ -59,7 +59,7 @@ def budget_of(interval_ms: int) -> Budget:
 
 
 class Noted(NamedTuple):
-    """At a milestone, and when."""
+    """A milestone and its time."""
 
     sighting: Sighting
     at_ms: int
@@ -67,7 +67,7 @@ class Noted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """What is new of one transaction. One that is given up has perhaps nothing new, and is told of no more."""
+    """The news of one transaction. A last one, when it is given up, may have no steps."""
 
     intent: IntentId
     contract: ContractAddress
@@ -76,7 +76,7 @@ class Journey:
 
 
 class Journeys:
-    """Those that one who watches is told of. `opened` are such as he wants whole; he may change it meanwhile."""
+    """The transactions that one follower sees. `opened` are always followed; the caller may change it meanwhile."""
 
     def __init__(self, budget: Budget, opened: Container[IntentId] = ()) -> None:
         self.counts: Counter[Milestone] = Counter()
@@ -88,13 +88,13 @@ class Journeys:
         self._ending: Final[dict[IntentId, ContractAddress]] = {}
         self._late: Final[dict[IntentId, ContractAddress]] = {}
         self._given_up: Final[dict[IntentId, ContractAddress]] = {}
-        # All of these but what is given up, and what has failed until it is told.
+        # All followed ones but those given up, and failed ones until they are reported.
         self._known: Final[set[IntentId]] = set()
         self._begun_count = 0
         self._failed_count = 0
 
     def follow(self, found: Iterable[tuple[IntentId, ContractAddress]]) -> None:
-        """These are under way, and were told; nothing else is followed any more, and nothing is noted."""
+        """Follow these, which are under way and were shown, and no others; clear all notes and counts."""
         for part in (self._noted, self._followed, self._ending, self._late, self._given_up):
             part.clear()
         self.counts, self.omitted, self._begun_count, self._failed_count = Counter(), 0, 0, 0
@@ -104,14 +104,14 @@ class Journeys:
 
     @property
     def has_news(self) -> bool:
-        """Something is noted that had no room yet."""
+        """Whether something is noted that had no room yet."""
         return bool(self._noted)
 
     def saw(self, sighting: Sighting, at_ms: int) -> None:
-        """All are counted; of those that are followed it is noted."""
+        """Count a sighting; note it for the transactions that are followed."""
         self.counts[sighting.milestone] += len(sighting.intents)
         step, room, known, opened = Noted(sighting, at_ms), self._room(sighting), self._known, self._opened
-        # Most are followed by nobody: of these there is one look, and nothing else.
+        # Most transactions have no follower: these cost one lookup each, and nothing else.
         told = [intent for intent in sighting.intents if intent in known or intent in opened]
         if room and len(told) < len(sighting.intents):
             new = [intent for intent in sighting.intents if intent not in known and intent not in opened]
@@ -130,18 +130,18 @@ class Journeys:
         steps.append(step)
 
     def _room(self, sighting: Sighting) -> int:
-        """How many that are seen here for the first time may be told of."""
+        """Return how many transactions that are first seen here may be listed."""
         if sighting.has_failed:
             return self._budget.begun - self._failed_count
         if sighting.milestone in _BEGINNINGS:
             return self._budget.begun - self._begun_count
         if sighting.milestone is Milestone.REPORTED:
-            # The ledger told of it before, and it was counted then.
+            # The ledger's milestone came before, and counted then.
             return 0
         return max(0, self._budget.begun - self._begun_count - len(self._late))
 
     def _begin(self, intent: IntentId, sighting: Sighting) -> None:
-        """It is followed from now on, or will be if nothing better comes."""
+        """Follow a transaction: at once if seen at its beginning; otherwise if the interval ends with room for it."""
         self._known.add(intent)
         if sighting.has_failed:
             self._failed_count += 1
@@ -159,7 +159,7 @@ class Journeys:
             self._known.discard(oldest)
 
     def take(self) -> tuple[Journey, ...]:
-        """What is to be told now; the budget of the next interval begins."""
+        """Return the journeys for this update, and begin the budget of the next interval."""
         self._choose_late()
         self._begun_count = self._failed_count = 0
         given_up = [
@@ -171,7 +171,7 @@ class Journeys:
         return (*given_up, *(self._journey(intent) for intent in told))
 
     def _choose_late(self) -> None:
-        """Those that were seen first have the room that those seen at their beginning have left."""
+        """Follow the first of those seen late, as far as those seen at their beginning leave room; drop the others."""
         room = self._budget.begun - self._begun_count
         for place, (intent, contract) in enumerate(self._late.items()):
             if place < room:
@@ -196,7 +196,7 @@ class Journeys:
         return Journey(intent, contract, steps)
 
     def _end(self, intent: IntentId) -> None:
-        """It is on the ledger. Perhaps it is reported to a user of ours, and perhaps the ledger takes it back."""
+        """Keep one that is on the ledger for its report: it may be a local user's, or the ledger may take it back."""
         self._ending[intent] = self._followed.pop(intent)
         if len(self._ending) > ENDING_MAX:
             oldest = next(iter(self._ending))

@@ -1,13 +1,12 @@
-"""Where transactions get to, read from what a core is told and asks for.
+"""The milestones of transactions, derived from the events and effects of a core.
 
-Theory of operation. Everything that the world must see of a transaction passes through an event or an effect of the
-core; this module knows which of them is which milestone. Nothing is asked of the core, so that following costs it
-nothing. A node sees the milestones of its own roles: the sender's, the coordinator's, an endorser's; all see the
-ledger's. What a node says to itself does not pass here, so that a delegation to one's own coordinator is told when the
-assembly begins.
+Theory of operation. Everything about a transaction that leaves or enters the core passes through an event or an effect;
+this module maps these to milestones. It queries nothing in the core, so that following costs the core nothing. A node
+sees the milestones of its own roles: the sender's, the coordinator's, an endorser's; all see the ledger's. A node's
+messages to itself do not pass here, so that a delegation to its own coordinator is reported when the assembly begins.
 
 An endorser's answer names a round and not its intents; the rounds that are being endorsed are remembered, at most
-`ROUNDS_MAX`, the oldest forgotten first.
+`ROUNDS_MAX`, the oldest dropped first.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ ROUNDS_MAX: Final = 4_096
 
 
 class Milestone(Enum):
-    """What a transaction has come to."""
+    """A stage that a transaction has reached."""
 
     ACCEPTED = "accepted"
     DELEGATED = "delegated"
@@ -54,14 +53,14 @@ class Milestone(Enum):
     SKIPPED = "skipped"
     REPORTED = "reported"
 
-    # One of each: its address tells it apart at once, where Enum would hash its name for every sighting.
+    # Each member exists once, so its address identifies it; Enum would hash its name for every sighting.
     __hash__ = object.__hash__
 
 
 class Sighting(NamedTuple):
-    """Transactions were seen at a milestone, all by one event or effect. `peer` is whose doing it was, if another's.
+    """Transactions at a milestone, all from one event or effect. `peer` is the other node that caused it, if any.
 
-    What concerns a round concerns all that are in it: one sighting of many costs little more than one of one.
+    A sighting of a round names all transactions in it: one sighting of many costs little more than one of one.
     """
 
     milestone: Milestone
@@ -73,7 +72,7 @@ class Sighting(NamedTuple):
 
 
 class Milestones:
-    """Reads events and effects of one node."""
+    """Derive the milestones from events and effects of one node."""
 
     def __init__(self, node: NodeName) -> None:
         self._node: Final = node
@@ -81,7 +80,7 @@ class Milestones:
         self._checks: Final[OrderedDict[tuple[NodeName, RequestId], Digest]] = OrderedDict()
 
     def of_event(self, event: Event) -> Iterator[Sighting]:
-        """What the core is told."""
+        """Yield the milestones in an event of the core."""
         match event:
             case MessageReceived(peer, envelope):
                 yield from _of_message(envelope.contract, peer, envelope.body)
@@ -98,7 +97,7 @@ class Milestones:
                 return
 
     def of_effect(self, effect: Effect) -> Iterator[Sighting]:
-        """What the core asks for."""
+        """Yield the milestones in an effect of the core."""
         match effect:
             case Persist(contract, records=records):
                 yield from _of_records(contract, records)
@@ -131,7 +130,7 @@ class Milestones:
             self._rounds.popitem(last=False)
 
 
-# Most of what passes is no milestone: one look at its type is cheaper than a comparison with every shape.
+# Most events and effects have no milestone: a check of the type is cheaper than matching every pattern.
 _TELLING_MESSAGES: Final = frozenset(
     {DelegationAccepted, AssembleResponse, DispatchConfirmationResponse, TransactionDispatched}
 )
@@ -141,14 +140,14 @@ _TELLING_SENT: Final = frozenset({DelegationAccepted, EndorsementRequest})
 
 
 def is_telling_event(event: Event) -> bool:
-    """Whether `Milestones.of_event` may find something in it."""
+    """Whether `Milestones.of_event` may find a milestone in it."""
     if isinstance(event, MessageReceived):
         return type(event.envelope.body) in _TELLING_MESSAGES
     return isinstance(event, ForContract) and type(event.event) in _TELLING_EVENTS
 
 
 def is_telling_effect(effect: Effect) -> bool:
-    """Whether `Milestones.of_effect` may find something in it."""
+    """Whether `Milestones.of_effect` may find a milestone in it."""
     if isinstance(effect, SendMessage):
         return type(effect.envelope.body) in _TELLING_SENT
     return type(effect) in _TELLING_EFFECTS
@@ -182,7 +181,7 @@ def _of_records(contract: ContractAddress, records: Sequence[Record]) -> Iterato
     accepted: list[IntentId] = []
     permitted: dict[NodeName, list[IntentId]] = {}
     for record in records:
-        # There are many of the first two, so that they are told by a look at their type and not by their shape.
+        # The first two are frequent, so they are recognised by type and not by pattern.
         if isinstance(record, PermissionGranted):
             permitted.setdefault(record.delegate, []).append(record.intent)
         elif isinstance(record, IntentAccepted):

@@ -1,4 +1,4 @@
-"""The live feed of a running node: how it looks at the node when it tells of something, and at what was before."""
+"""The live feed of a running node: its reads of the node's present state and of the past."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def feed_of(
     summary_of: Callable[[ContractAddress], ContractSummary],
     peers: Callable[[], tuple[PeerMeasurements, ...]],
 ) -> LiveFeed:
-    """The feed of this node, which sees from now on what the node does. `at` is the calendar of the core's clock."""
+    """Return the feed of this node, connected to its events. `at` converts the core's clock to Unix time."""
     feed = LiveFeed(
         running.name,
         Looks(
@@ -44,12 +44,12 @@ def feed_of(
 
 
 def _undone(changed: Sequence[DueReceipt]) -> Iterator[tuple[ContractAddress, IntentId]]:
-    """What returns to the chain is seen there."""
+    """Return the transactions that the chain took back; one that returns to the chain is seen there."""
     return ((each.contract, each.intent) for each in changed if each.leaf == undone_leaf(each.intent))
 
 
 def _state_of(running: RunningNode, contract: ContractAddress, intent: IntentId) -> str:
-    """Where it is at its sender, or else at its coordinator; empty when it is with neither of ours."""
+    """Return its state at its sender, or else at its coordinator; empty when this node is neither."""
     sequencer = running.engine.core.sequencers.loaded.get(contract)
     if sequencer is None:
         deployment = running.engine.core.deployments.own.get(intent)
@@ -59,7 +59,7 @@ def _state_of(running: RunningNode, contract: ContractAddress, intent: IntentId)
 
 
 def _open(running: RunningNode, at: Callable[[int], int]) -> Iterator[TransactionChange]:
-    """What our users have under way, then what we coordinate for others, each since when it is where it is."""
+    """Yield the local users' open transactions, then those coordinated for others, with the time of their state."""
     if not running.started.is_set():
         return
     core = running.engine.core
@@ -74,7 +74,7 @@ def _open(running: RunningNode, at: Callable[[int], int]) -> Iterator[Transactio
 
 
 async def _past(running: RunningNode, transactions_max: int, rounds_max: int) -> Past:
-    """The last that ended and the last rounds; nothing while the store is away, as the present can be shown."""
+    """Return the last ended transactions and rounds; empty while the store is away, since the present can be shown."""
     if not running.started.is_set():
         return Past()
     store = running.adapters.store
@@ -91,7 +91,7 @@ async def _past(running: RunningNode, transactions_max: int, rounds_max: int) ->
 
 
 def _ended(receipt: NumberedReceipt, outcome: Outcome) -> TransactionChange:
-    """Its receipt is there. What this node keeps of other nodes' transactions was confirmed, and reported elsewhere."""
+    """Return the change for a receipt. Receipts kept of other nodes' transactions are confirmed, and reported there."""
     has_failed = outcome is Outcome.REVERTED or receipt.is_undone
     failure = FINALITY_BROKEN if receipt.is_undone else outcome.value
     return TransactionChange(
