@@ -64,7 +64,7 @@ def read_credentials(path: Path) -> tuple[Credential, ...]:
     """
     found = path.stat()
     if found.st_mode & _OTHERS:
-        raise CredentialsFileWrong(f"{path}: may be read or written by others; mend it with `chmod 600 {path}`")
+        raise CredentialsFileWrong(f"{path}: may be read or written by others; fix it with `chmod 600 {path}`")
     if found.st_size > FILE_BYTES_MAX:
         raise CredentialsFileWrong(f"{path}: must be at most {FILE_BYTES_MAX} bytes")
     try:

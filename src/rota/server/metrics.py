@@ -97,7 +97,7 @@ class Figure(NamedTuple):
 
 GAUGES: Final = (
     Figure("rota_index_height", "index_height", "The block that this node's own index has reached"),
-    Figure("rota_ledger_height", "ledger_height", "The newest block that the ledger has told of"),
+    Figure("rota_ledger_height", "ledger_height", "The newest block that the ledger has reported"),
     Figure("rota_ledger_lost", "is_ledger_lost", "1 while the index has not reached the ledger for ledger_grace"),
     Figure("rota_contracts", "contracts", "Contracts of this node"),
     Figure(
@@ -153,7 +153,7 @@ COUNTERS: Final = (
         "rota_automation_transactions", "automation_transactions_total", "Transactions of this node's triggers, mined"
     ),
     Figure("rota_ledger_transactions", "ledger_transactions_total", "All transactions in the blocks of that time"),
-    Figure("rota_core_steps", "steps_total", "Events that the core was told"),
+    Figure("rota_core_steps", "steps_total", "Events that the core has handled"),
     Figure("rota_commands_accepted", "commands_accepted_total", "Commands that happened"),
     Figure(
         "rota_commands_rejected", "commands_rejected_total", "Commands that did not happen, duplicates not among them"
@@ -162,7 +162,7 @@ COUNTERS: Final = (
     Figure("rota_contracts_learned", "contracts_learned_total", "Contracts that this node has learned of from a peer"),
     Figure("rota_contracts_refused", "contracts_refused_total", "Contracts of peers that this node did not take in"),
     Figure("rota_geneses_asked", "geneses_asked_total", "How often a peer was asked what a contract is"),
-    Figure("rota_geneses_given", "geneses_given_total", "How often a peer was told what a contract is"),
+    Figure("rota_geneses_given", "geneses_given_total", "How often a peer got the genesis of a contract"),
     Figure(
         "rota_states_refused",
         "states_refused_total",

@@ -98,10 +98,10 @@ _INTRODUCTION: Final = (
     "# Configuration",
     "This file is generated from the code by `make docs`; change the code, not the file.",
     "A node has one TOML file, `config.toml` in the folder that [`rota init`](setup.md) makes. Every key has a "
-    "variable of the environment that stands before the file: `ROTA_`, the section and the key, in capitals, such as "
+    "variable of the environment that takes precedence over the file: `ROTA_`, the section and the key, in capitals, such as "
     "`ROTA_LEDGER_URL`. Relative paths begin at the folder of the file.",
-    "Whatever is wrong is refused at start, all of it at once, each with its line, what is there and what would be "
-    "right: a wrong type or value, an unknown section, key or variable, settings that contradict one another.",
+    "A node reports all errors at start, each with its line, the value and what is valid: a wrong type or value, an "
+    "unknown section, key or variable, settings that contradict one another.",
     "```text\n"
     'config.toml:14: ledger.chain_id: must be a whole number of at least 1, not "1337"\n'
     "config.toml:31: ledger.confirmation: is not known; did you mean confirmations?\n"

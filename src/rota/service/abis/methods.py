@@ -113,8 +113,8 @@ async def resolve_verifier(
         ),
     ],
 ) -> Annotated[str, Meta(description="The party's address, its public key, or the key that owns its coins")]:
-    """By what a party is known. Another node is asked for the addresses of its parties and, in a token that both nodes
-    have, for the keys of their coins; it does not tell public keys.
+    """Return the verifier of a party. The node asks another node for the addresses of its parties and, in a token that
+    both nodes have, for the keys of their coins; it gets no public keys of other nodes.
     """
     return await node.types.resolve_verifier(key_identifier, algorithm, verifier_type)
 

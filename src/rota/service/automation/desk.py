@@ -121,7 +121,7 @@ class LedgerWatch:
         try:
             return await self._look()
         except (RpcRefused, ValueError) as error:
-            raise Unavailable(f"the chain does not say what is new: {error}") from error
+            raise Unavailable(f"the chain's new events cannot be read: {error}") from error
 
     async def _look(self) -> Looked:
         head = read_header(

@@ -57,7 +57,7 @@ async def list_consents(
 @method("consent_accept", role=Role.OPERATE, answers="success")
 async def accept(
     node: HasConsents, proposer: Proposer, deployment: DeploymentId
-) -> Annotated[bool, Meta(description="True: this is durable, and the proposer is told")]:
+) -> Annotated[bool, Meta(description="True: the decision is durable, and the proposer is notified")]:
     """Accept a proposed contract: this node endorses or coordinates, and pays gas where it coordinates."""
     await node.consents.accept(NodeName(proposer), deployment.intent)
     return True
@@ -66,7 +66,7 @@ async def accept(
 @method("consent_refuse", role=Role.OPERATE, answers="success")
 async def refuse(
     node: HasConsents, proposer: Proposer, deployment: DeploymentId, reason: Reason = ""
-) -> Annotated[bool, Meta(description="True: this is durable, and the proposer is told")]:
+) -> Annotated[bool, Meta(description="True: the decision is durable, and the proposer is notified")]:
     """Refuse a proposed contract. The proposer's deployment ends with the reason."""
     await node.consents.refuse(NodeName(proposer), deployment.intent, reason)
     return True

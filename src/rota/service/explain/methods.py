@@ -406,9 +406,9 @@ async def subscribe(
 ) -> Annotated[str, Meta(description="The subscription's id: updates come as seq_subscription with it")]:
     """Subscribe to live updates over this WebSocket: contracts, transactions, rounds and peers as they change.
 
-    First a snapshot, then what changed, at most once in an interval, of each thing the latest. All milestones are
-    counted; of many transactions some are told one by one. Nothing is acknowledged: who missed something is told so and
-    gets a snapshot again.
+    First a snapshot, then changes, at most once in an interval and only the latest of each. All milestones are counted;
+    where there are many transactions, only some are listed one by one. Updates are not acknowledged: a client that
+    missed some gets a notice and a new snapshot.
     """
 
     async def begin(subscription: Subscription) -> Callable[[], None]:
@@ -427,10 +427,13 @@ async def follow(
     subscriber: Subscriber,
     subscription: Annotated[str, Meta(description="The id that seq_subscribe answered on this connection")],
     transaction_ids: Annotated[
-        list[Uuid], Meta(max_length=OPENED_MAX, description="These from now on, and no longer those of before")
+        list[Uuid],
+        Meta(
+            max_length=OPENED_MAX, description="The transactions to follow from now on, in place of the previous ones"
+        ),
     ],
 ) -> Annotated[bool, Meta(description="True: it is done")]:
-    """Be told of every milestone of these transactions, also where there are too many to be told of each."""
+    """Receive every milestone of these transactions, also while only some transactions are listed one by one."""
     opened = subscriber.find(subscription, PUSH).opened
     opened.clear()
     opened.update(each.intent for each in transaction_ids)

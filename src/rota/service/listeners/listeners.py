@@ -368,5 +368,5 @@ def _looked_after(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 def _tell_of_end(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (problem := task.exception()) is not None:
-        context = {"message": "a listener has stopped by our own fault", "exception": problem, "task": task}
+        context = {"message": "a listener has stopped by an unhandled exception", "exception": problem, "task": task}
         asyncio.get_running_loop().call_exception_handler(context)

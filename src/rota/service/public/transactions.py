@@ -127,7 +127,7 @@ class PublicTransactions:
             async with asyncio.timeout(BEGIN_TIMEOUT_S):
                 await self._begun.wait()
         except TimeoutError:
-            raise Unavailable("public transactions of before are not read yet; try again") from None
+            raise Unavailable("earlier public transactions are not loaded yet; try again") from None
 
     def blocks_lost(self) -> None:
         """The chain took back final blocks, as the store knows: reopen the transactions that ended in them."""

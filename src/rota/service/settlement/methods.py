@@ -71,7 +71,7 @@ async def draft(
         Meta(description="Parties that are to examine it: each gets an opening with what its node may see"),
     ] = None,
 ) -> Annotated[Drafted, Meta(description="What it would do; nothing is submitted, and nothing is kept for it")]:
-    """Work out what a transaction would do now, so that others can be bound to it; its id is kept for settle_bind."""
+    """Compute the present effect of a transaction, so that others can be bound to it; settle_bind takes its id."""
     named = tuple(dict.fromkeys(readers or ()))
     if len(named) > READERS_MAX:
         raise invalid("readers", f"must be at most {READERS_MAX}, not {len(named)}")
