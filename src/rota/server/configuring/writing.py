@@ -98,8 +98,8 @@ _INTRODUCTION: Final = (
     "# Configuration",
     "This file is generated from the code by `make docs`; change the code, not the file.",
     "A node has one TOML file, `config.toml` in the folder that [`rota init`](setup.md) makes. Every key has a "
-    "variable of the environment that takes precedence over the file: `ROTA_`, the section and the key, in capitals, such as "
-    "`ROTA_LEDGER_URL`. Relative paths begin at the folder of the file.",
+    "variable of the environment that takes precedence over the file: `ROTA_`, the section and the key, in capitals, "
+    "such as `ROTA_LEDGER_URL`. Relative paths begin at the folder of the file.",
     "A node reports all errors at start, each with its line, the value and what is valid: a wrong type or value, an "
     "unknown section, key or variable, settings that contradict one another.",
     "```text\n"

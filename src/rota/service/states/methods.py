@@ -80,7 +80,7 @@ async def query_nullifiers(
     qualifier: Qualifier,
     at_least: AtLeast = None,
 ) -> Found:
-    """States of all contracts of a domain that nullifiers spend; only the node of a state's owner knows its nullifier."""
+    """States of a domain's contracts that nullifiers spend; only the node of a state's owner knows its nullifier."""
     await reach(node, at_least, "atLeast")
     return [*await node.states.query_nullifiers(domain, None, schema_ref.content, query, qualifier, held_parties())]
 
