@@ -192,7 +192,7 @@ class Endorser:
             self.context.timers.set(self, "unsent", next(iter(self.unsent.values())), StatesOverdue())
 
     def _store_unsent(self) -> None:
-        """Store overdue states seen here, as no other node may have them; nodes that may see them get them from here."""
+        """Store overdue states seen here, as no other node may have them; they are distributed from here."""
         due = [leaf for leaf, due_ms in self.unsent.items() if due_ms <= self.context.now_ms]
         for leaf in due:
             del self.unsent[leaf]
