@@ -92,6 +92,6 @@ class DeploymentBase(Machine):
 def is_as_agreed(
     deployed: FactoryDeployment, hashed: bytes, signers: tuple[ContractAddress, ...], genesis: Genesis
 ) -> bool:
-    """Whether the factory deployed what was proposed: the same genesis by its hash, signers, threshold and ledger."""
+    """Whether the factory deployed the proposed contract: genesis hash, signers, threshold and ledger are equal."""
     told = (deployed.genesis, deployed.endorsers, deployed.threshold, deployed.ledger)
     return told == (hashed, signers, genesis.told_threshold, genesis.ledger)

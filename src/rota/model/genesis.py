@@ -32,7 +32,7 @@ VERSION: Final = 1
 
 
 class MalformedGenesis(ValueError):
-    """These bytes are no genesis; the text names the wrong field and what would be right."""
+    """These bytes are no genesis; the text names the wrong field and the correction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def is_address(text: str) -> bool:
 
 
 class Rejected(Exception):
-    """The caller's error: the wrong field, and what would be right."""
+    """The caller's error: the wrong field, and the correction."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}" if field else message)
@@ -550,7 +550,7 @@ class Outcome(Enum):
 class Receipt:
     """The final outcome of an intent; once reported it never changes (S1), unless the chain takes back final blocks.
 
-    A deployment's has the contract it made. `code` is `FINALITY_BROKEN` when what was reported before no longer holds.
+    A deployment's has the contract it made. `code` is `FINALITY_BROKEN` when the earlier report no longer holds.
     `code` is `INTENT_ID_USED` when another leaf than its party's uses the intent's id on the chain: that leaf is in
     `leaf`, and to submit the intent again is not safe before its user has checked it.
     """

@@ -70,7 +70,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Harmless:
-    """The field may have any value; `because` says why that does not matter."""
+    """The field may have any value; `because` is the reason why that does not matter."""
 
     because: str
 

@@ -112,7 +112,7 @@ class HeldIntent(Machine):
         self.placed_at = 0
         self.makers: tuple[tuple[IntentId, Leaf], ...] = ()
         self.told_count = 0
-        # How often each endorser failed to judge the current version, by its own fault or the transition's.
+        # How often each endorser failed to judge the current version, because of a failure there or of the transition.
         self.unjudged_by: dict[NodeName, int] = {}
         self.reverted: TransactionReverted | None = None
         self.goes_alone = False

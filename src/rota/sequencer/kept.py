@@ -15,7 +15,7 @@ A reservation stands until the intent has an outcome in the own index, whatever 
 of the validity has passed in a final block. An outcome that is not final may be undone, and until it is
 final the reservation is only set aside. An endorser may forget none that it has signed: it refuses to sign more
 instead, and `turns.py` limits how many it signs for each sender. A coordinator's copies of others' reservations only
-save work, and the oldest are forgotten when they are too many.
+save work, and further ones are ignored when there are too many.
 """
 
 from __future__ import annotations

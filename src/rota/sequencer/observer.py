@@ -236,7 +236,7 @@ class Observer:
         if not peer.connected or not peer.has_ledger or peer.tried_as is not None:
             return True
         if context.now_ms - peer.heard_at_ms < self.silence_ms:
-            return False  # As nearly always, and asked for each message.
+            return False  # The usual case, and checked for each message.
         return self._is_quiet(peer) and self._is_owed_heartbeats_by(node)
 
     def is_demoted(self, node: NodeName) -> bool:

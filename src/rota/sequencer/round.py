@@ -31,7 +31,7 @@ def endorsers_missing(
 
 
 class Kind(NamedTuple):
-    """The common properties of a round's members: who commits them, the limit of their validity, their plan."""
+    """The common properties of a round's members: their committer, the limit of their validity, their plan."""
 
     is_external: bool
     is_prepared: bool

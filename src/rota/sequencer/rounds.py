@@ -553,7 +553,7 @@ class Rounds:
         If its states are only reserved for others, it is valid, and those states are locked from now on.
         """
         if transaction.transition is None:
-            return  # What it stood on was refused too, and has taken it along.
+            return  # A dependency was refused too, and has reset it.
         spare, made = opened.spare(self.context.contract), transaction.made
         kept = believed_of(self.context.contract, self.coordinator.may_be_kept, made, refusals.values())
         is_counted = sum(not names_any(kept, refusal) for refusal in refusals.values()) > spare

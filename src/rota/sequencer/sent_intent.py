@@ -104,7 +104,7 @@ class SentIntent(Machine):
         self.context = context
         self.intent = restored.intent
         self.parked_reason = restored.parked_reason
-        # The reason of its end, once decided; `reason` below says why it waits, or what failed last.
+        # The reason of its end, once decided; `reason` below is the cause of its wait or of the last failure.
         self.ending_reason = restored.ending_reason
         self.is_ending_recorded = restored.ending_reason is not None
         self.is_voiding = False

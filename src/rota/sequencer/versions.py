@@ -2,7 +2,7 @@
 
 Every version that is signed and not expired may be committed, so each is recorded, and there are at most
 `VERSIONS_MAX` of them (trust rule 1). Half of them may follow one another at once; the rest are spaced, so that a
-coordinator that asks again and again leaves room for the next one.
+coordinator that asks repeatedly leaves room for the next one.
 
 A version of an intent that depends on others of its contract (`dependsOn`) may be signed before these are confirmed,
 if it reads or spends a state of a version of each of them. A state is known by the leaf that made it, so the chain
