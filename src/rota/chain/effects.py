@@ -107,10 +107,7 @@ class UndoneCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FinalityBroken(Record):
-    """Finality broken: these receipts no longer hold.
-
-    Recorded before the `BlocksIndexed` that takes the blocks back.
-    """
+    """Finality broken: these receipts no longer hold. Before the `BlocksIndexed` that takes the blocks back."""
 
     parted_at: int
     final_height: int

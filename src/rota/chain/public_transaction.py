@@ -164,8 +164,7 @@ class Market:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The result of one look at the chain: its head, the account's used nonces now and at the confirmed depth,
-    receipts.
+    """One look at the chain: its head, the account's used nonces now and at the confirmed depth, receipts.
 
     The receipts are those of our versions that are in blocks, by hash.
     """

@@ -306,10 +306,7 @@ class Submitter:
             submission.activity = f"{event.objection.value}: {event.reason}"
 
     def to_be_sent_again(self, now_ms: int) -> tuple[RoundDispatch, ...]:
-        """Return the dispatches to send again: in no block, and not accepted or long not mined.
-
-        Repeats have no effect.
-        """
+        """Return the dispatches to send again, without effect: not accepted, or accepted long ago and in no block."""
         return tuple(
             submission.dispatch
             for submission in self.submissions.values()

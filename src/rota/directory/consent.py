@@ -59,8 +59,7 @@ class NoRoom(Exception):
 
 
 def displaced_by(asked: Mapping[Question, int], peer: NodeName, size: int, room: int) -> tuple[Question, ...]:
-    """Return the questions that one more of this peer displaces in this room of bytes; raise `NoRoom` if it gets no
-    place.
+    """Return the questions displaced by one more of this peer; raise `NoRoom` if it gets no place in the room of bytes.
 
     `asked` has the size of each open question, the oldest first. When the room is full, a peer that has more of it than
     this peer will have loses its newest question, so that a few peers with many do not shut out the first of another.

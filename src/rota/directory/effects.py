@@ -10,8 +10,7 @@ from rota.model.types import ContractAddress, IntentId, KnownContract, NodeName,
 
 @dataclass(frozen=True, slots=True)
 class JudgeProposal(Effect):
-    """Have the domain judge whether this node may have this contract, and its endorsement address. See
-    `ProposalJudged`.
+    """Have the domain judge this contract and name the endorsement address; `ProposalJudged` answers.
 
     `peer` proposes it; it may be our own node. With `signers` it is to be judged with those of all endorsers.
     """

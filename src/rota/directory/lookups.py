@@ -36,10 +36,7 @@ class Lookups:
         self.context.effects.append(LookUpVerifier(NO_CONTRACT, peer, request.request_id, request.party))
 
     def answer(self, found: VerifierLookedUp) -> None:
-        """Answer with the key store's result.
-
-        Use of a party is reported to nodes that share a contract, and not here.
-        """
+        """Answer with the key store's result. Only nodes that share a contract learn whether a party is in use."""
         self.context.send(found.peer, VerifierResponse(found.request_id, found.party, found.verifier))
 
     def take_response(self, peer: NodeName, response: VerifierResponse) -> None:

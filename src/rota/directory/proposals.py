@@ -299,10 +299,7 @@ class Proposals:
         self.context.send(peer, DeploymentAnswer(body.request_id, body.deployment, verdict, None, reason))
 
     def _tell_decision(self, kept: Proposal, request_id: RequestId) -> None:
-        """Answer the peer by the decision.
-
-        While the operator is asked, its latest request is the one to answer later.
-        """
+        """Answer by the decision; while the operator is asked, note the peer's latest request to answer it later."""
         if kept.decision is Decision.GIVEN:
             self._send(kept, request_id, Verdict.ACCEPTED)
         elif kept.decision is Decision.REFUSED:

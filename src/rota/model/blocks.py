@@ -58,8 +58,7 @@ class MinedStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MinedTransaction:
-    """A nonce of an account of this node that a block used: for our transaction, or, when it is taken, another
-    program's.
+    """A nonce of an account of this node that a block used: for our transaction or, when taken, for another one.
 
     The cost of our transaction is set where the ledger reports it; nothing is decided by it.
     """

@@ -76,10 +76,7 @@ class Dispatches:
         self._sign_next(submitter)
 
     def _take_signed(self, submitter: Submitter, event: DispatchSigned) -> None:
-        """Record it and send it to the chain.
-
-        A new round's states are distributed, and its coordinator gets the dispatch.
-        """
+        """Record and send it; if the round is new, distribute its states and inform its coordinator."""
         node, record = self.node, submitter.take_signed(self.node.now_ms, event)
         if record is None:
             return

@@ -125,8 +125,7 @@ NODE_MESSAGES: frozenset[type[Message]] = frozenset((*STATE_MESSAGES, *DEPLOYMEN
 class Node:
     """One running node. It gets everything as arguments; it looks up nothing. `signer` names the payer of its gas.
 
-    Contracts are deployed through `factory`. `consent` is the policy for proposals in which the node endorses or
-    coordinates.
+    Contracts are deployed through `factory`. `consent` is the policy for proposals to endorse or coordinate.
     """
 
     def __init__(

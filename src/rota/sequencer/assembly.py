@@ -157,10 +157,7 @@ class Assembly:
         return is_ours or self.pacing.is_due(("copy", peer), interval_ms, ANSWERED_TIMES_MAX)
 
     def _may_replace(self, slot: Slot) -> bool:
-        """Whether a new request may replace this slot.
-
-        An order waits in line at the domain, so few may be abandoned.
-        """
+        """Whether a new request may replace this slot, an order in line at the domain: few may be abandoned."""
         if len(slot.results) + len(slot.errors) == slot.size:
             return True
         interval_ms = self.context.config.request_timeout_ms

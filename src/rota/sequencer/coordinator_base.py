@@ -548,10 +548,7 @@ class CoordinatorBase(Machine):
         return listed
 
     def _may_list(self, transaction: HeldIntent) -> bool:
-        """Whether it may be listed.
-
-        Without a ledger no dispatched one is: senders must go elsewhere (protocol §4.1).
-        """
+        """Whether to list it; without a ledger no dispatched one is, as senders must go elsewhere (protocol §4.1)."""
         if transaction.is_gone:
             return transaction.state is TransactionState.CONFIRMED
         return self.context.has_ledger or transaction.state not in ON_THE_WAY

@@ -440,10 +440,7 @@ def forget(transaction: CoordinatorTransaction) -> None:
 
 
 def _flaw_of_keeping(transaction: CoordinatorTransaction, event: AssembleSuccess) -> str:
-    """Return why states cannot be reserved for an external intent, or "".
-
-    In `sender` mode no other node is affected.
-    """
+    """Return why an external intent's states cannot be reserved, or ""; in `sender` mode no other node is affected."""
     made, mode = event.transition, transaction.coordinator.context.contract.mode
     if not transaction.intent.is_external or made.is_empty or mode is Mode.SENDER:
         return ""

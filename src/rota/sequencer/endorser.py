@@ -293,10 +293,7 @@ class Endorser:
         return is_old and is_same
 
     def _has_room_for(self, peer: NodeName, request: EndorsementRequest) -> bool:
-        """Whether it fits the limits of rounds being judged, in number and bytes.
-
-        A single one is judged whatever its size.
-        """
+        """Whether it fits the limits of rounds being judged, in number and bytes; a single one always does."""
         if not self.checking:
             return True
         if len(self.checking) >= CHECKS_OF_PEER_MAX:

@@ -90,7 +90,7 @@ def is_our_signature(inquiry: IdInquiry, event: SignatureVerified) -> bool:
 
 
 def has_been_asked_for_long(inquiry: IdInquiry, event: InquiryDue) -> bool:
-    """members have had `id_used_grace` since the block is final, and no transition shown is being verified."""
+    """members have had `id_used_grace` since the block is final, and no transition shown is being verified"""
     context = inquiry.transaction.context
     return not inquiry.shown and context.now_ms - inquiry.final_ms >= context.config.id_used_grace_ms
 

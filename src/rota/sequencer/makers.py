@@ -1,5 +1,4 @@
-"""The transitions that a round depends on, and those that each endorser has seen: one `Showing` per round (protocol
-§7).
+"""The transitions a round depends on, and those each endorser has seen: one `Showing` per round (protocol §7).
 
 Theory of operation. A member of a round may spend or read a state that a transition outside the round made and that is
 not on the chain. An endorser can judge it only if it has seen that transition. It has if it was asked about it while

@@ -110,8 +110,7 @@ class Observer:
         return was_silent
 
     def height_bound(self, node: NodeName, claimed: int) -> int:
-        """Return how much of a claimed height counts: one range above the own index, or a few blocks if ranges are
-        short.
+        """Return how much of a claimed height counts: one range above the own index, or a few blocks.
 
         For a doubted peer (see `doubt`), nothing above the own height counts.
         """

@@ -383,8 +383,7 @@ class Rounds:
                 self._open_round(taken[:1] if self.coordinator.probation.is_doubted(sender) else taken, sender)
 
     def must_ride_apart(self, transaction: HeldIntent) -> bool:
-        """Whether its sender is on probation or gives a short bound, or it depends on an apart, undispatched
-        transition.
+        """Whether its sender is on probation, its bound is short, or it depends on an apart, undispatched one.
 
         Or its plan names endorsers, which may take their time to approve it.
         """
@@ -548,10 +547,7 @@ class Rounds:
             self._reject(opened, transaction, found)
 
     def _reject(self, opened: Round, transaction: HeldIntent, refusals: dict[NodeName, Refusal]) -> None:
-        """Drop a refused member.
-
-        If its states are only reserved for others, it is valid, and those states are locked from now on.
-        """
+        """Drop a refused member; if its states are only reserved for others it is valid, and those are locked now."""
         if transaction.transition is None:
             return  # A dependency was refused too, and has reset it.
         spare, made = opened.spare(self.context.contract), transaction.made

@@ -269,8 +269,7 @@ class SenderBase(Machine):
             return
         signers = endorsers_among(contract, prepared.signatures)
         if transaction.is_undispatched and len(signers) == contract.threshold > 0:
-            # Otherwise a transition that no node can commit would end the intent by its coordinator's report, on
-            # expiry.
+            # Otherwise one that no node can commit would end the intent on expiry, by its coordinator's report.
             if not self.may_have_verified(peer, transition.intent, "prepared"):
                 return
             signed = tuple(Signed(node, prepared.digest, signature) for node, signature in signers.items())
@@ -347,8 +346,7 @@ class SenderBase(Machine):
     def may_have_verified(self, peer: NodeName, intent: IntentId, what: str) -> bool:
         """Whether the peer may have signatures about an intent verified: a possible coordinator, at a limited rate.
 
-        It repeats its messages. It may name any number of intents, so it has an allowance for all of them together,
-        too.
+        It repeats its messages, and may name any number of intents, so it has an allowance for all together, too.
         """
         if not self.observer.may_coordinate(peer):
             return False
@@ -458,11 +456,9 @@ class SenderBase(Machine):
             self.context.post(self, TransactionConfirmed())
 
     def note_unused(self) -> None:
-        """Note that states may have been reserved for an external intent of ours in vain, so others may have their
-        turn.
+        """Note that states may have been reserved for an external intent in vain, so others may have their turn.
 
-        Endorsers do not agree on how long (`turns.py`). Until the longest rest is over a delegate has more time for
-        such intents.
+        Endorsers do not agree on how long (`turns.py`). Until the longest rest ends a delegate has more time for these.
         """
         self.rests_until_ms = self.context.after(1_000 * longest_rest_s(self.context.config))
 

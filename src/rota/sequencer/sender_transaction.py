@@ -449,10 +449,7 @@ def hold_request(transaction: SenderTransaction, event: DispatchConfirmationRequ
 
 
 def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """Verify that our party signed that leaf before the restart.
-
-    Over the peer's rate, ignore it; the peer repeats it.
-    """
+    """Verify that our party signed it before the restart; over the peer's rate ignore it, as the peer repeats it."""
     if not transaction.sender.may_have_verified(event.peer, transaction.intent.id, "leaf"):
         return
     item = event.item
@@ -922,8 +919,7 @@ class SenderTransaction(SentIntent):
         return self.state in UNPERMITTED.states
 
     def refusable(self, leaf: Leaf) -> Transition | None:
-        """Return the transition of this leaf if it is signed for the delegate, which has not requested another, and not
-        permitted.
+        """Return the transition of this leaf if it is signed for the delegate's latest request and not permitted.
 
         One that another contract is to carry out can be refused until that is done.
         """

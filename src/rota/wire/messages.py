@@ -612,8 +612,7 @@ class VerifierResponse(Reply):
 class DeploymentProposal(Message):
     """A contract that the factory is to deploy under this id: accept or refuse it. Repeated until it is answered.
 
-    First without `signers`: the answer has the address of an endorser. Then with those of all endorsers, in their
-    order.
+    First without `signers`: an endorser answers with its address. Then with those of all endorsers, in their order.
     """
 
     request_id: RequestId
