@@ -1,4 +1,4 @@
-"""What the index and the submitter order, and their records."""
+"""Effects and records of the index and the submitter."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rota.model.types import SHARED_ACCOUNT, ContractAddress, Fees, IntentId, Le
 
 @dataclass(frozen=True, slots=True)
 class FetchBlocks(Effect):
-    """Ask the chain for these blocks, both ends included; told as `BlocksFetched`, or not at all.
+    """Fetch these blocks from the chain, both ends included; `BlocksFetched` answers, or nothing.
 
-    With what the factory deployed in them under the ids that are awaited, and with the rounds of those contracts.
+    Included are the factory's deployments in them under the awaited ids, and the rounds of those contracts.
     """
 
     first: int
@@ -42,9 +42,9 @@ class SeeAccount(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RecallDispatches(Effect):
-    """Find in the store what this node dispatched with these nonces. Told as `DispatchesRecalled`, or not at all.
+    """Find this node's dispatches with these nonces in the store; `DispatchesRecalled` answers, or nothing.
 
-    The chain has taken back final blocks that used them, or knows less of the account's nonces than we do.
+    The chain has taken back final blocks that used them, or knows fewer of the account's nonces than this node does.
     """
 
     nonces: tuple[int, ...]
@@ -53,14 +53,14 @@ class RecallDispatches(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SubmitTransaction(Effect):
-    """Send a signed base-ledger transaction to the chain; sending it again changes nothing."""
+    """Send a signed base-ledger transaction to the chain; sending it again has no effect."""
 
     dispatch: RoundDispatch
 
 
 @dataclass(frozen=True, slots=True)
 class RoundDispatch(Record):
-    """The dispatch syncpoint: a round as a signed transaction with its nonce, its states, and whom they concern."""
+    """The dispatch syncpoint: a round as a signed transaction with its nonce, its states, and the nodes concerned."""
 
     round: DispatchRound
     signer: str
@@ -78,26 +78,26 @@ class RoundDispatch(Record):
 
 @dataclass(frozen=True, slots=True)
 class DispatchRepriced(Record):
-    """Re-priced: the same nonce and payload for more; then it is sent."""
+    """Re-priced: the same nonce and payload at a higher price; recorded before it is sent."""
 
     dispatch: RoundDispatch
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksIndexed(Record):
-    """Block indexed: what the index has above `parted_at` goes, and these blocks come in its place."""
+    """Blocks indexed: these blocks replace those that the index has above `parted_at`."""
 
     parted_at: int
     blocks: tuple[ChainBlock, ...]
 
     @property
     def height(self) -> int:
-        """Where the index stands after it."""
+        """The height of the index after it."""
         return self.blocks[-1].height if self.blocks else self.parted_at
 
 
 class UndoneCommit(NamedTuple):
-    """What a final block did that was taken back: a contract's leaf, or, without a leaf, a deployment."""
+    """An effect of a final block that was taken back: a contract's leaf, or, without a leaf, a deployment."""
 
     height: int
     contract: ContractAddress
@@ -107,7 +107,7 @@ class UndoneCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FinalityBroken(Record):
-    """Finality broken: the receipts of these no longer hold. Before the `BlocksIndexed` that takes the blocks back."""
+    """Finality broken: these receipts no longer hold. Before the `BlocksIndexed` that takes the blocks back."""
 
     parted_at: int
     final_height: int

@@ -1,4 +1,4 @@
-"""What a node is told of the chain: where it stands, its blocks, and what becomes of our transactions there."""
+"""Events from the chain: its latest block, fetched blocks, and the results of this node's transactions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.model.types import SHARED_ACCOUNT, BlockHash, ContractAddress, Digest,
 
 @dataclass(frozen=True, slots=True)
 class HeadSeen(Event):
-    """The chain's latest block, told at every new one and again at every poll, changed or not."""
+    """The chain's latest block, reported at every new one and again at every poll, changed or not."""
 
     height: int
     hash: BlockHash
@@ -24,7 +24,7 @@ class HeadSeen(Event):
 class BlocksFetched(Event):
     """The answer to `FetchBlocks`: blocks of one chain in ascending order.
 
-    Those between two of them did nothing that concerns us; the first asked for and the last are always there.
+    Omitted blocks did nothing that concerns this node; the first and last requested ones are always there.
     """
 
     blocks: tuple[ChainBlock, ...]
@@ -44,7 +44,7 @@ class DispatchSigned(Event):
 
 @dataclass(frozen=True, slots=True)
 class DispatchNotSigned(Event):
-    """The signer failed; it is asked again later."""
+    """The signer failed and is to be asked again later."""
 
     nonce: int
     fees: Fees
@@ -55,14 +55,14 @@ class DispatchNotSigned(Event):
 
 @dataclass(frozen=True, slots=True)
 class TransactionSent(Event):
-    """The chain took a base-ledger transaction of ours into its pool, or has it already."""
+    """The chain accepted a base-ledger transaction of this node into its pool, or has it already."""
 
     nonce: int
     account: ContractAddress = SHARED_ACCOUNT
 
 
 class Objection(Enum):
-    """Why a chain does not take a transaction."""
+    """The reason why a chain does not accept a transaction."""
 
     NONCE_TOO_LOW = "nonce too low"
     UNDERPRICED = "underpriced"
@@ -72,7 +72,7 @@ class Objection(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TransactionRefused(Event):
-    """The chain did not take a base-ledger transaction of ours."""
+    """The chain did not accept a base-ledger transaction of this node."""
 
     nonce: int
     objection: Objection
@@ -82,10 +82,10 @@ class TransactionRefused(Event):
 
 @dataclass(frozen=True, slots=True)
 class AccountSeen(Event):
-    """The next nonce of an account of ours, by the chain's word.
+    """The next nonce of an account of this node, as the chain reports it.
 
     The shared account comes when the node starts, any other in answer to `SeeAccount`. `signer` is the address.
-    Gas is free where the chain asks nothing for it.
+    Gas is free where the chain has no price for it.
     """
 
     next_nonce: int
@@ -104,7 +104,7 @@ class AccountChosen(Event):
 
 @dataclass(frozen=True, slots=True)
 class DispatchesRecalled(Event):
-    """The answer to `RecallDispatches`: what this node dispatched with these nonces, as far as the store has it."""
+    """The answer to `RecallDispatches`: this node's dispatches with these nonces, as far as the store has them."""
 
     nonces: tuple[int, ...]
     dispatches: tuple[RoundDispatch, ...]

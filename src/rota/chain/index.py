@@ -1,24 +1,24 @@
 """Blocks in, outcomes out, undo: this node's own index of the chain (ledger).
 
-Theory of operation. The chain tells of its latest block, again and again. The index asks for what lies
-between its own latest block and that one, and is given blocks that begin with one that it has. Where both
-chains part, what the index has above was reorganised away: it is undone first, latest first, and then the
-new blocks are taken. Such a change is one record, behind which all that rests on it leaves the node, so that no
-message ever says more than a restarted node would know.
+Theory of operation. The chain repeatedly reports its latest block. The index fetches the blocks
+between its own latest block and that one, beginning with one that it has. Where the
+chains part, the index's blocks above were reorganised away: they are undone first, latest first, and then the
+new blocks are taken. Such a change is one record, and effects that depend on it leave the node after it, so that no
+message ever reports more than a restarted node would know.
 
-A node behind a load balancer sees latest blocks that are older than its own. One that the index has is no
-news; a shorter chain is believed only when nothing else has been seen for `stale_head_ms`, and for much longer where
-it would take back final blocks and shows no others in their place. An answer that
-brings nothing, because it is older than the question's occasion or does not hang together, is asked for
-again after `request_timeout_ms`, and one to an earlier question is not looked at. Where the chains part
-below the last block that both could be asked for at once, the index first looks for that place, in growing
+A node behind a load balancer sees latest blocks that are older than its own. One that the index has is
+ignored; a shorter chain is believed only when no other has been seen for `stale_head_ms`, and for much longer if
+it would take back final blocks and shows no others in their place. A request is repeated
+after `request_timeout_ms` if its answer brings nothing, because it is too old or not one chain;
+an answer to an earlier request is ignored. Where the chains part
+below the last block that one request could include, the index first looks for that place, in growing
 steps, and then goes up from it, `fetch_blocks_max` at a time. Blocks become final at the depth of
-`confirmations`. A change that parts below them breaks finality: what was reported of the blocks that go no
-longer holds, and one record says so in the same write.
+`confirmations`. A change that parts below them breaks finality: reported outcomes in the removed blocks no
+longer hold, and one record in the same write shows that.
 
-A new life has no ledger until it has caught up with it. The chain stood once where the index stands now: when that
-is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block behind a fast chain has its ledger;
-and a process that slept through that moment first hears where the chain stands.
+A new run has no ledger until it has caught up with it. The chain's latest block was once the index's latest one: when
+that is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block behind a fast chain has its
+ledger; and a process that was suspended at that moment first waits for the chain's latest block.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from rota.model.config import Config
 from rota.model.frozen import dataclass
 from rota.model.types import NO_CONTRACT, NO_LEAF, BlockHash
 
-# How many times `stale_head_ms` a chain must be so short that final blocks are gone, while it has no others for them.
+# Times `stale_head_ms` for which a chain must stay so short that final blocks are gone without others in their place.
 FINAL_PATIENCE = 15
 
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
-    """Where the chains part, the blocks above that went, latest first, and those that came, earliest first."""
+    """The height at which the chains part, the removed blocks, latest first, and the added ones, earliest first."""
 
     parted_at: int
     removed: tuple[ChainBlock, ...]
@@ -46,19 +46,19 @@ class IndexChange:
 
     @property
     def height(self) -> int:
-        """Where the index stands after it."""
+        """The height of the index after it."""
         return self.added[-1].height if self.added else self.parted_at
 
 
 class ChainIndex:
-    """The latest blocks of the chain as this node has recorded them; the last one is where it stands."""
+    """The latest blocks of the chain as this node has recorded them; the last one is its latest."""
 
     def __init__(
         self, config: Config, now_ms: int, stored: tuple[ChainBlock, ...], final_height: int | None = None
     ) -> None:
         self.config = config
         self.blocks = list(stored)
-        # The chain may have become shorter since: what was final stays so until its blocks are gone.
+        # The chain may have become shorter since: final blocks stay final until they are gone.
         depth = self._depth_of_finality()
         self.final_height = depth if final_height is None else max(depth, final_height)
         self.head: HeadSeen | None = None
@@ -78,17 +78,17 @@ class ChainIndex:
         return self.blocks[-1].height if self.blocks else 0
 
     def unfinal(self) -> tuple[ChainBlock, ...]:
-        """What a restarted node goes through again: its receipts were not reported."""
+        """Return the blocks that a restarted node processes again: their receipts were not reported."""
         return self.above(self.final_height)
 
     def above(self, height: int) -> tuple[ChainBlock, ...]:
-        """The blocks that are kept and lie above this height."""
+        """Return the stored blocks above this height."""
         return tuple(self.blocks[self._place_above(height) :])
 
     # From the chain.
 
     def take_head(self, now_ms: int, head: HeadSeen) -> None:
-        """The chain stands there, or a part of it that lags behind."""
+        """Take the chain's latest block, or that of an Ethereum node that lags behind."""
         self.head = head
         self.base_fee_wei = head.base_fee_wei
         if head.height >= self.height:
@@ -98,7 +98,7 @@ class ChainIndex:
         self._note_reached(now_ms)
 
     def take_blocks(self, now_ms: int, event: BlocksFetched) -> IndexChange | None:
-        """Attach the new blocks where both chains part; an answer that does not fit is asked for again later."""
+        """Return the change by these blocks where the chains part; None if they do not fit: ask again later."""
         blocks, asked = event.blocks, self._asked
         if asked is None or (blocks and blocks[0].height != asked.first):
             return None
@@ -123,7 +123,7 @@ class ChainIndex:
         return None
 
     def take_change(self, now_ms: int, change: IndexChange) -> None:
-        """From now on this is our chain."""
+        """Apply the change."""
         kept = len(self.blocks) - len(change.removed)
         self.blocks[kept:] = change.added
         self.final_height = min(self.final_height, change.parted_at)
@@ -134,11 +134,11 @@ class ChainIndex:
         self._note_reached(now_ms)
 
     def broken_by(self, change: IndexChange) -> FinalityBroken | None:
-        """What final blocks did that this change takes back, if it takes back any.
+        """Return the effects of final blocks that this change takes back, or None.
 
-        The chain has another block in the place of one that is lost; or the block did something that concerns us. One
-        that did nothing, and whose place is not known yet, may be there still: the index looks for the fork from a
-        block on that it is sure of, and keeps only some.
+        It counts only if the chain has another block in the place of a lost one, or the block had an effect that
+        concerns this node. One without effect, and whose place is not known yet, may still be there: the index looks
+        for the fork from a block that it is sure of, and keeps only some.
         """
         if not change.removed:
             return None
@@ -162,7 +162,7 @@ class ChainIndex:
         return FinalityBroken(change.parted_at, final_height, tuple(undone))
 
     def take_final(self) -> tuple[ChainBlock, ...]:
-        """The blocks that have become as deep as they must be, earliest first; old ones are forgotten."""
+        """Return the blocks that have reached the final depth, earliest first; forget old ones."""
         depth = self._depth_of_finality()
         final = tuple(self.blocks[self._place_above(self.final_height) : self._place_above(depth)])
         self.final_height = max(self.final_height, depth)
@@ -171,10 +171,10 @@ class ChainIndex:
             del self.blocks[:excess]
         return final
 
-    # What is to be done.
+    # Next steps.
 
     def next_fetch(self, now_ms: int) -> FetchBlocks | None:
-        """One question at a time, repeated when it stays unanswered."""
+        """Return the next request, one at a time, repeated without an answer; else None."""
         if self.head is None:
             return None
         if not self._is_news(now_ms):
@@ -191,7 +191,7 @@ class ChainIndex:
         return self._asked
 
     def has_just_been_lost(self, now_ms: int) -> bool:
-        """The ledger was not reached for `ledger_grace_ms`: told once."""
+        """Whether the ledger is lost since `ledger_grace_ms` have passed; True once for each loss."""
         late_ms = now_ms - self._reached_ms - self.config.ledger_grace_ms
         if self.is_lost or late_ms < 0:
             return False
@@ -202,14 +202,14 @@ class ChainIndex:
         return True
 
     def has_just_come_back(self, now_ms: int) -> bool:
-        """The ledger is reached again: told once."""
+        """Whether the ledger is reached again; True once for each loss."""
         if not self.is_lost or now_ms - self._reached_ms >= self.config.ledger_grace_ms:
             return False
         self.is_lost = False
         return True
 
     def next_due_ms(self) -> int | None:
-        """When to look again."""
+        """Return when to check again."""
         lost_ms = None if self.is_lost else self._reached_ms + self.config.ledger_grace_ms
         if self._asked_ms is not None:
             again_ms = self._asked_ms + self.config.request_timeout_ms
@@ -220,7 +220,7 @@ class ChainIndex:
         return again_ms if lost_ms is None else min(lost_ms, again_ms)
 
     def _is_news(self, now_ms: int) -> bool:
-        """The latest block is not one that we have; or it lies below ours, and for long."""
+        """Whether the latest block is not one of ours, or has been below ours for long."""
         head = self.head
         assert head is not None, "nothing is news before the chain was heard of"
         if head.height < self.height:
@@ -229,7 +229,7 @@ class ChainIndex:
 
     @property
     def _is_behind_final_blocks(self) -> bool:
-        """The latest block is one of ours, below the final ones: the node that told us of it may lag behind."""
+        """Whether the latest block is one of ours, below the final ones: the Ethereum node may lag behind."""
         assert self.head is not None, "a latest block that is lower was heard of"
         return self.head.height < self.final_height and self.hash_at(self.head.height) == self.head.hash
 
@@ -241,24 +241,24 @@ class ChainIndex:
         return self.config.stale_head_ms * (FINAL_PATIENCE if takes_final else 1)
 
     def _only_lacks_final_blocks(self, change: IndexChange) -> bool:
-        """It would take back final blocks, and is not as long as the first of these."""
+        """Whether it would take back final blocks, and is not as long as the first of these."""
         final = [block.height for block in change.removed if block.height <= self.final_height]
         return bool(final) and change.height < final[-1]
 
     def _is_better(self, now_ms: int, change: IndexChange) -> bool:
-        """The chain is longer than ours, or another one of the same length, or shorter and has been so for long."""
+        """Whether the chain is longer than ours, or another one of the same length, or has been shorter for long."""
         if change.height == self.height:
             return bool(change.removed)
         takes_final = self._only_lacks_final_blocks(change)
         return change.height > self.height or self._is_lower_believed(now_ms, takes_final)
 
     def _goes_on_above(self, asked: FetchBlocks, blocks: tuple[ChainBlock, ...]) -> bool:
-        """The answer is a part of a chain that is as long as ours or longer: more was not asked for at once."""
+        """Whether the answer is part of a chain at least as long as ours, cut off by the limit of one request."""
         assert self.head is not None, "what is answered was asked for"
         return blocks[-1].height == asked.last < self.head.height and self.head.height >= self.height
 
     def _note_reached(self, now_ms: int) -> None:
-        """We have the latest block that we know of; or else, since when is the chain ahead of us?"""
+        """Note whether the index has the latest known block; if not, note since when the chain is ahead."""
         assert self.head is not None, "reached is what was heard of"
         if self.hash_at(self.head.height) == self.head.hash:
             self._reached_ms, self._ahead, self.is_forked = now_ms, None, False
@@ -266,15 +266,15 @@ class ChainIndex:
             self._ahead = (self.head.height, now_ms)
 
     def hash_at(self, height: int) -> BlockHash | None:
-        """Ours at this height, if we keep it."""
+        """Return the hash of our block at this height, or None if it is not stored."""
         blocks = self.blocks
         if blocks and blocks[-1].height == height:
-            return blocks[-1].hash  # As nearly always.
+            return blocks[-1].hash  # The usual case.
         place = self._place_above(height) - 1
         return blocks[place].hash if place >= 0 and blocks[place].height == height else None
 
     def _place_above(self, height: int) -> int:
-        """Where our first block above this height stands: it is sought from the latest, where it mostly is."""
+        """Return the place of our first block above this height, searched from the latest, where it mostly is."""
         blocks = self.blocks
         place = len(blocks)
         while place > 0 and blocks[place - 1].height > height:
@@ -282,7 +282,7 @@ class ChainIndex:
         return place
 
     def _step_back(self, first: ChainBlock) -> None:
-        """The chains part further down: ask from an earlier block, in growing steps, down to the last that we keep."""
+        """The chains part further down: fetch from an earlier block, in growing steps, down to the last stored one."""
         self._steps_back = min(self._steps_back * 2 + 1, len(self.blocks))
         if first.height <= self.blocks[0].height:
             self.is_forked = True
@@ -299,7 +299,7 @@ class ChainIndex:
 
 
 def _is_one_chain(blocks: tuple[ChainBlock, ...]) -> bool:
-    """Neighbours name one another, so an answer that was put together while the chain changed is not taken."""
+    """Whether neighbours name one another; an answer that was put together while the chain changed is not one chain."""
     return all(
         (above.height > below.height + 1 or above.parent == below.hash) and above.height > below.height
         for below, above in pairwise(blocks)

@@ -1,10 +1,10 @@
-"""A user's transaction on the base ledger itself, from its acceptance to its end; decisions only.
+"""A user's transaction on the base ledger itself, from acceptance to end; decisions only.
 
-Theory of operation. It is durable before its user has an id. It waits until what it depends on has ended well, until
+Theory of operation. It is durable before its user has an id. It waits until its dependencies have succeeded, until
 it can be estimated and until its account can pay. Then it takes the account's next nonce and is signed; nonce and
-signed bytes are durable before they are sent, and the same bytes are sent again until a block uses the nonce. What
-blocks pass by is signed anew for more, under the same nonce: whichever version is mined, it is the only one. A receipt
-is believed when its block is as deep as the node's confirmations ask for, and is looked up anew until then, so that a
+signed bytes are durable before they are sent, and the same bytes are sent again until a block uses the nonce. One that
+blocks pass by is signed again at a higher price, under the same nonce: only one version can be mined. A receipt
+is believed when its block is as deep as the node's confirmations require, and is looked up again until then, so that a
 reorganisation only leads back to sending.
 
     state      leaves it when
@@ -15,14 +15,14 @@ reorganisation only leads back to sending.
     Mined      its block is deep enough → Ended; its block is gone → Sent
     Ended      the chain took back the final block that had it, or its nonce → Signed
     SetAside   an operator releases or drops it; one of its versions is mined for good → Ended
-               (the database was wound back, so that nobody knows whether it was sent: nothing is signed or sent for it)
+               (the database was wound back, so that it may have been sent or not: nothing is signed or sent for it)
 
-A nonce that was given must be used, or all that follow wait for ever. Who gives up a transaction that has one sends
-an empty transaction of the account to itself in its place (a *withdrawal*), and ends when one of the two is mined.
-When a stranger's transaction used the nonce, none of ours can be mined any more, and it ends with that reason. Two are
-set aside instead, and an operator decides whether they are signed again, with another nonce: one that had been reported
-as ended before the chain took back its block, and one from an earlier run, as a database that was wound back may have
-forgotten the version that was mined.
+A nonce that was assigned must be used, or all later ones wait forever. A user who cancels a transaction that has one
+has an empty transaction of the account to itself sent in its place (a *withdrawal*); it ends when one of the two is
+mined. When another program's transaction used the nonce, ours can not be mined any more, and it ends with that reason.
+Two are set aside instead, and an operator decides whether they are signed again, with another nonce: one that had been
+reported as ended before the chain took back its block, and one from an earlier run, as a database that was wound back
+may have forgotten the version that was mined.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from typing import Final
 from rota.model.frozen import dataclass
 from rota.model.types import AwaitedLeaf, ContractAddress, Dependency, Fees, IntentId, Outcome, Party
 
-# Nodes ask for at least a tenth more before they take one transaction for another.
+# Nodes require at least a tenth more before they replace a transaction by another.
 REPLACEMENT_PERCENT: Final = 25
-# A version that no block has taken for so long is offered for more.
+# A version that no block has taken for this long is signed again at a higher price.
 REPRICE_MS: Final = 30_000
-# So often, and for so long, must the nonce be used and nothing of ours be found, before a stranger is believed to have
-# used it: behind one address there may be several Ethereum nodes, some of which are late.
+# The number of looks, and the time, for which the nonce must be used and no version of ours found, before the nonce
+# counts as used by another program: behind one address there may be several Ethereum nodes, some of which are late.
 TAKEN_LOOKS_MIN: Final = 5
 TAKEN_MS_MIN: Final = 30_000
-# What is estimated now runs later, on what others have done by then: a slot that was filled may be empty, and more.
+# The transaction runs later than its estimate, after others: a slot that was filled may be empty, and more.
 GAS_TO_SPARE_PERCENT: Final = 50
 GAS_TO_SPARE: Final = 25_000
 VERSIONS_MAX: Final = 64
@@ -64,7 +64,7 @@ DROPPED: Final = "dropped by an operator, after its database was wound back: it 
 
 
 class State(Enum):
-    """Where a public transaction is."""
+    """State of a public transaction."""
 
     WAITING = "Waiting"
     SIGNED = "Signed"
@@ -76,7 +76,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What its user wants of gas and fees; what is not given is for us to say."""
+    """The user's gas and fees; fields that are not given are chosen here."""
 
     gas: int | None = None
     fee_max_wei: int | None = None
@@ -85,7 +85,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One signed form of it; all forms have one nonce. It does what update number `asked` asks for, 0 the first."""
+    """One signed form of it; all forms have one nonce. It performs update number `asked`, 0 is the first request."""
 
     fees: Fees
     gas: int
@@ -110,7 +110,7 @@ class Mined:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How it ended. What failed before it was sent has no block."""
+    """The end of a transaction. One that failed before it was sent has no block."""
 
     has_succeeded: bool
     ended_at_ms: int
@@ -121,11 +121,11 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class PublicTransaction:
-    """All that is durable of it. `number` orders those of a node; without `to` it makes a contract.
+    """The durable data of one. `number` orders those of a node; without `to` it creates a contract.
 
-    `set_aside` says why an operator has to decide about it first. With `was_final` it was reported as ended before
-    the chain took back a final block. Its user updated it `updates` times, and it does what update number `asked` asks
-    for: the latest, unless a block has an older version.
+    `set_aside` is why an operator has to decide about it first. With `was_final` it was reported as ended before
+    the chain took back a final block. Its user updated it `updates` times, and it performs update number `asked`:
+    the latest, unless a block has an older version.
     """
 
     number: int
@@ -150,13 +150,13 @@ class PublicTransaction:
 
     @property
     def dependencies(self) -> tuple[Dependency, ...]:
-        """All that must succeed first."""
+        """All transactions that must succeed first."""
         return (*self.depends_on, *self.awaits)
 
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """What the chain asks for a unit of gas now."""
+    """The chain's present price for a unit of gas."""
 
     base_fee_wei: int
     price_wei: int
@@ -164,7 +164,7 @@ class Market:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at the chain showed: its head, the account's used nonces now and at the confirmed depth, receipts.
+    """One look at the chain: its head, the account's used nonces now and at the confirmed depth, receipts.
 
     The receipts are those of our versions that are in blocks, by hash.
     """
@@ -176,7 +176,7 @@ class Look:
 
 
 class Verdict(Enum):
-    """What a look says of a transaction that has a nonce."""
+    """The result of a look for a transaction that has a nonce."""
 
     UNSEEN = "in no block"
     MINED = "in a block"
@@ -185,7 +185,7 @@ class Verdict(Enum):
 
 
 def verdict_of(transaction: PublicTransaction, look: Look, confirmations: int) -> tuple[Verdict, Mined | None]:
-    """What became of it, by this look."""
+    """Return the transaction's verdict by this look, and its receipt if a block has it."""
     assert transaction.nonce is not None, "what has no nonce cannot be in a block"
     mined = next((look.receipts[each.hash] for each in transaction.versions if each.hash in look.receipts), None)
     if mined is not None:
@@ -195,22 +195,22 @@ def verdict_of(transaction: PublicTransaction, look: Look, confirmations: int) -
 
 
 def late_updates(transaction: PublicTransaction) -> int:
-    """How many updates came too late: a block has a version from before them."""
+    """Return how many updates came too late: a block has an earlier version."""
     has_been_mined = transaction.ending is not None and transaction.ending.mined is not None
     return transaction.updates - transaction.asked if has_been_mined else 0
 
 
 def is_update_unsigned(transaction: PublicTransaction) -> bool:
-    """It was updated, and all that is signed is from before that."""
+    """Whether it was updated, and all signed versions are from before that."""
     signed = transaction.versions
     return bool(signed) and not signed[-1].is_withdrawal and all(each.asked != transaction.asked for each in signed)
 
 
 def version_to_send(transaction: PublicTransaction) -> Version:
-    """The latest that does what it asks for now; while an update is not signed, the latest of all.
+    """Return the latest version that performs the present request; while an update is not signed, the latest of all.
 
-    An update that was reported as too late is not sent, also when the chain took back the block that said so: its user
-    may have asked for it again, as another transaction.
+    An update that was reported as too late is not sent, also when the chain took back that block: its user
+    may have requested it again, as another transaction.
     """
     latest = transaction.versions[-1]
     if latest.is_withdrawal:
@@ -219,20 +219,20 @@ def version_to_send(transaction: PublicTransaction) -> Version:
 
 
 def is_taken_for_good(looks: int, since_ms: int, now_ms: int, patience_ms: int = TAKEN_MS_MIN) -> bool:
-    """So many looks in a row, the first of them then, found the nonce used and nothing of ours."""
+    """Whether so many looks in a row, the first at `since_ms`, found the nonce used and no version of ours."""
     return looks >= TAKEN_LOOKS_MIN and now_ms - since_ms >= patience_ms
 
 
 def next_nonce(used_and_waiting: int, open_: Iterable[PublicTransaction]) -> int:
-    """The one that follows all that the chain knows of, and all that we gave and whose end we do not know."""
+    """Return the nonce after all that the chain knows, and after all that were assigned and have no known end."""
     given = (each.nonce + 1 for each in open_ if each.nonce is not None)
     return max((used_and_waiting, *given))
 
 
 def fees_for(market: Market, wish: Wish, before: Fees | None, fee_max_wei: int) -> Fees:
-    """What is offered now: what the user wants, or what the chain asks with room for it to rise; more than before.
+    """Return the fees to offer: the user's, or the chain's price with room for it to rise; more than before.
 
-    A chain that asks nothing gets nothing, since its accounts may have nothing. Our own offers end at `fee_max_wei`.
+    A chain without a price gets nothing, since its accounts may be empty. Offers of this node end at `fee_max_wei`.
     """
     tip = max(market.price_wei - market.base_fee_wei, 0)
     most = 2 * market.base_fee_wei + tip
@@ -248,14 +248,14 @@ def fees_for(market: Market, wish: Wish, before: Fees | None, fee_max_wei: int) 
 
 
 def dearer(price_wei: int) -> int:
-    """The least that replaces an offer of this price, with some to spare; nothing is replaced by nothing."""
+    """Return the least price that replaces this one, with a margin; 0 for 0."""
     return price_wei * (100 + REPLACEMENT_PERCENT) // 100 + 1 if price_wei else 0
 
 
 def is_repricing_due(transaction: PublicTransaction, market: Market, fee_max_wei: int, now_ms: int) -> bool:
-    """A block needs more than it offers, or blocks pass it by; and more can be offered than before.
+    """Whether it offers too little for a block, or blocks pass it by, and more can be offered than before.
 
-    Who named his own price waits for it, unless it is to be withdrawn.
+    Always False if its user named a price; the caller sets the price of a withdrawal.
     """
     latest = transaction.versions[-1]
     if len(transaction.versions) >= VERSIONS_MAX or (transaction.wish.fee_max_wei is not None):
@@ -267,12 +267,12 @@ def is_repricing_due(transaction: PublicTransaction, market: Market, fee_max_wei
 
 
 def gas_for(estimate: int, block_limit: int) -> int:
-    """The estimate with some to spare, as far as a block has room; what is not used is not paid for."""
+    """Return the estimate with a margin, as far as a block has room; unused gas is not paid for."""
     return max(min(estimate * (100 + GAS_TO_SPARE_PERCENT) // 100 + GAS_TO_SPARE, block_limit), estimate)
 
 
 def cost_max_wei(gas: int, fees: Fees, value_wei: int) -> int:
-    """What its account must have."""
+    """Return the most that its account needs."""
     return gas * fees.most_wei + value_wei
 
 
@@ -282,7 +282,7 @@ def failed_dependency(
     leaves: Mapping[AwaitedLeaf, Outcome],
     final_time_s: int,
 ) -> tuple[Dependency | None, tuple[Dependency, ...]]:
-    """The first that it depends on and that did not succeed or is too late, and those that have not ended."""
+    """Return the first dependency that failed or is too late, or None, and those that have not ended."""
     outcomes: dict[Dependency, Outcome] = {each: own[each] for each in own}
     outcomes |= {each: leaves[each] for each in leaves}
     missing = tuple(each for each in transaction.dependencies if each not in outcomes)
@@ -292,7 +292,7 @@ def failed_dependency(
 
 
 def ending_of(transaction: PublicTransaction, mined: Mined, now_ms: int, reason: str, revert_data: bytes) -> Ending:
-    """What is told of it when a block has it for good; a withdrawal that is mined is the end of what was given up."""
+    """Return the ending for a final block; a mined withdrawal ends a transaction that was cancelled."""
     withdrawn = any(each.is_withdrawal for each in transaction.versions if each.hash == mined.hash)
     if withdrawn:
         return Ending(False, now_ms, transaction.given_up or CANCELLED)

@@ -1,26 +1,26 @@
-"""Nonces, re-sending, gas price: what becomes a base-ledger transaction; one for each account of a node.
+"""Nonces, re-sending and gas price of base-ledger transactions; one for each account of a node.
 
 Theory of operation. A round that is ready gets the next nonce of the account and is signed; round,
-nonce and signed transaction are durable before anybody hears of them and before the transaction is sent.
+nonce and signed transaction are durable before they are reported and before the transaction is sent.
 One dispatch is signed and written at a time, so that a write that fails leaves no gap: its nonce goes to
-the next. What was sent is listed in submitter heartbeats to the senders concerned until every transition
-of it has its outcome on our index.
+the next. Sent rounds are listed in submitter heartbeats to the senders concerned until every transition
+of them has its outcome in our index.
 
-A nonce must be used, or all that follow it wait for ever: a transaction is sent again until a block uses
-its nonce, even when its transitions have their outcomes already, because anybody may commit a round. The
-one whose nonce is next and that `reprice_blocks` passed by, and any that offers less than a block asks
-for, is signed anew for more, up to `fee_max_wei`; the new version is durable before it is sent, and
-whichever is mined, it is the same payload. A transaction that failed as a whole tells its coordinator so.
-Where gas is free an account may have nothing: then nothing is offered, and waiting makes no better offer.
+A nonce must be used, or all later ones wait forever: a transaction is sent again until a block uses
+its nonce, even when its transitions have their outcomes already, because any account may commit a round. The
+one whose nonce is next and that `reprice_blocks` passed by, and any that offers less than a block
+requires, is signed again at a higher price, up to `fee_max_wei`; the new version is durable before it is sent, and
+either has the same payload. The failure of a transaction as a whole is reported to its coordinator.
+Where gas is free an account may be empty: then nothing is offered, and waiting makes no better offer.
 
 The nonces of an account are unique in its submitter; `submitters` chooses the account that pays for a round. Nothing is
 signed for an account before its next nonce on the chain is known: an earlier run may have used some that its database
 does not have.
 
-A final block that is taken back breaks finality. The submitter has forgotten what was final, so it recalls the
-dispatches of the nonces in question from the store and sends the same signed transactions again. A nonce for
+A final block that is taken back breaks finality. The submitter has forgotten final dispatches, so it recalls those
+of the nonces in question from the store and sends the same signed transactions again. A nonce for
 which the store has nothing is free: the next round takes it. For rounds that is safe, since every intent
-happens once on the chain. Transactions of users on the base ledger itself never get a nonce here.
+is committed at most once. Transactions of users on the base ledger itself never get a nonce here.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from rota.model.types import SHARED_ACCOUNT, ContractAddress, Digest, Fees, Inte
 from rota.wire.messages import SubmittedIntent
 
 NONCE_TAKEN = "another transaction of the signing address took its nonce"
-# So many nonces at most are recalled by the chain's word at a start.
+# The most nonces that are recalled at a start because of the chain's report.
 RECALLED_MAX = 1_024
 
 
 @dataclass(slots=True)
 class Submission:
-    """A dispatched round on its way to its outcome."""
+    """A dispatched round without an outcome."""
 
     dispatch: RoundDispatch
     intents: frozenset[IntentId]
@@ -68,7 +68,7 @@ class Submission:
 
 @dataclass(slots=True)
 class GasPrice:
-    """What the chain asks for gas, for all accounts of a node."""
+    """The chain's gas price, for all accounts of a node."""
 
     base_fee_wei: int = 0
     is_free: bool = False
@@ -91,7 +91,7 @@ class Submitter:
         self.gas_price = gas_price or GasPrice()
         self.config = config
         self.next_nonce = next_nonce
-        # Whether this life has given a nonce out: from then on its own book is right.
+        # Whether this run has assigned a nonce: from then on its own count is right.
         self.has_given = False
         self.waiting: list[DispatchRound] = []
         self.signing: SignDispatch | None = None
@@ -99,7 +99,8 @@ class Submitter:
         self.asked_at_height = 0
         self.looked_at_ms: int | None = None
         self.submissions: dict[int, Submission] = {}
-        # Nonces that the chain no longer has used: those whose dispatch the store is asked for, and those without one.
+        # Nonces that the chain no longer has used: those whose dispatch is requested from the store, and those without
+        # one.
         self.recalling: dict[int, None] = {}
         self.free: list[int] = []
         self._nonces: dict[tuple[ContractAddress, Digest], list[int]] = {}
@@ -109,11 +110,11 @@ class Submitter:
     # Nonces.
 
     def take(self, order: DispatchRound) -> None:
-        """A round is to be dispatched."""
+        """Queue a round for dispatch."""
         self.waiting.append(order)
 
     def to_see(self, now_ms: int) -> SeeAccount | None:
-        """Ask for an account that is not known yet; asked again when the answer is lost."""
+        """Return a request for an account that is not known yet, repeated when the answer is lost; else None."""
         is_asked = self.looked_at_ms is not None and now_ms - self.looked_at_ms < self.config.request_timeout_ms
         if self.signer or is_asked:
             return None
@@ -121,9 +122,9 @@ class Submitter:
         return SeeAccount(self.account)
 
     def take_account(self, event: AccountSeen) -> None:
-        """The chain's word: nonces that strangers to this database used are passed over.
+        """Take the chain's report: skip nonces that other programs used.
 
-        Those that the chain has not used, although they are ours and not under way, are recalled.
+        Nonces of this node that the chain has not used, and that are not under way, are recalled.
         """
         self.signer, next_nonce = event.signer or self.signer, event.next_nonce
         if not self.has_given and self.signing is None:
@@ -132,13 +133,13 @@ class Submitter:
         self.recalling.update(dict.fromkeys(nonce for nonce in unused if nonce not in self.submissions))
 
     def to_recall(self) -> RecallDispatches | None:
-        """What the store is to be asked for; asked again until it has answered."""
+        """Return the request to the store, repeated until it has answered; else None."""
         return RecallDispatches(tuple(sorted(self.recalling)), self.account) if self.recalling else None
 
     def take_recalled(
         self, event: DispatchesRecalled, blocks: Sequence[ChainBlock], final_height: int
     ) -> tuple[RoundDispatch, ...]:
-        """These are sent again, as far as the index does not have them; a nonce without a dispatch is free."""
+        """Send these again, as far as the index does not have them; a nonce without a dispatch is free."""
         asked = {nonce: self.recalling.pop(nonce) for nonce in event.nonces if nonce in self.recalling}
         found = {each.nonce: each for each in event.dispatches if each.nonce in asked}
         used = {mined.nonce for block in blocks for mined in self._own_in(block)}
@@ -158,7 +159,7 @@ class Submitter:
         return nonce in self.submissions and not self.submissions[nonce].is_mined
 
     def next_to_sign(self, now_ms: int, height: int) -> SignDispatch | None:
-        """What the signer is to sign: one at a time, a better offer before a new round; asked again when it is lost."""
+        """Return the next order to the signer, better offers first; one at a time, repeated when it is lost."""
         if not self.signer:
             return None
         if self.signing is not None:
@@ -170,7 +171,7 @@ class Submitter:
         return self.signing
 
     def take_signed(self, now_ms: int, event: DispatchSigned) -> RoundDispatch | DispatchRepriced | None:
-        """What is to be recorded; a late answer changes nothing, nor does one for what has been mined since.
+        """Return the record of the signed transaction, or None for a late answer and for one mined since.
 
         The nonce of a new round is used from now on.
         """
@@ -200,7 +201,7 @@ class Submitter:
         return dispatch if is_new else DispatchRepriced(dispatch)
 
     def take_unsigned(self, event: DispatchNotSigned) -> DispatchRound | None:
-        """The signer failed: a new round goes back to its coordinator, a better offer is made at a later block."""
+        """The signer failed: return a new round for its coordinator; make a better offer at a later block."""
         signing = self._take_answered(event.nonce, event.fees, event.digest)
         if signing is None:
             return None
@@ -210,7 +211,7 @@ class Submitter:
         return None
 
     def _take_answered(self, nonce: int, fees: Fees, digest: Digest) -> SignDispatch | None:
-        """What was asked for, if this answers it."""
+        """Return the order that this answers, or None."""
         signing = self.signing
         if signing is None or (signing.nonce, signing.fees, signing.round.digest) != (nonce, fees, digest):
             return None
@@ -218,11 +219,11 @@ class Submitter:
         return signing
 
     def _is_new(self, nonce: int) -> bool:
-        """A round's first version; a better offer has a nonce that was given out before, and may be mined by now."""
+        """Whether it is a round's first version; a better offer has an earlier nonce, and may be mined by now."""
         return nonce == self.next_nonce or nonce in self.free
 
     def _use(self, nonce: int) -> None:
-        """It is not free any more; a round that was about to get it gets another."""
+        """Mark the nonce as used; a round that was about to get it gets another."""
         if nonce not in self.free:
             return
         self.free.remove(nonce)
@@ -231,7 +232,7 @@ class Submitter:
             self.signing = None
 
     def _offer_later(self, nonce: int) -> None:
-        """A better offer came to nothing: the next block is time enough to make it again."""
+        """A better offer failed: make it again at the next block."""
         if nonce in self.submissions:
             self.submissions[nonce].look_again_at_height = self.asked_at_height + 1
 
@@ -242,7 +243,7 @@ class Submitter:
         return SignDispatch(self.waiting.pop(0), self.signer, nonce, self.usual_fees(), self.account)
 
     def _better_offer(self, height: int) -> SignDispatch | None:
-        """For the transaction that holds up the others, or one that no block would take at its price."""
+        """Return a better offer for the first transaction in line, or for one below the price of blocks, else None."""
         is_free = not self.usual_fees().most_wei
         open_ = [submission for submission in self.submissions.values() if not submission.is_mined]
         for position, submission in enumerate(open_):
@@ -265,14 +266,14 @@ class Submitter:
         return None
 
     def usual_fees(self) -> Fees:
-        """Twice what the latest block asked for, so that dearer blocks do not matter; nothing where gas is free."""
+        """Return twice the latest block's price, so that more expensive blocks do not matter; 0 where gas is free."""
         if self.gas_price.is_free and not self.gas_price.base_fee_wei:
             return Fees(0, 0)
         tip_wei = min(self.config.tip_wei, self.config.fee_max_wei)
         return Fees(min(2 * self.gas_price.base_fee_wei + tip_wei, self.config.fee_max_wei), tip_wei)
 
     def _raised(self, fees: Fees) -> Fees | None:
-        """What a chain takes as a replacement, and at least the usual; nothing when the limit is reached."""
+        """Return a price that a chain accepts as a replacement, at least the usual; None when the limit is reached."""
         usual = self.usual_fees()
         percent = 100 + self.config.reprice_percent
         most_wei = min(max(fees.most_wei * percent // 100 + 1, usual.most_wei), self.config.fee_max_wei)
@@ -282,7 +283,7 @@ class Submitter:
     # Sending.
 
     def take_sent(self, now_ms: int, height: int, nonce: int) -> Submission | None:
-        """The chain has taken the transaction into its pool."""
+        """Note that the chain has accepted the transaction into its pool."""
         submission = self.submissions.get(nonce)
         if submission is not None:
             if not submission.submission_count:
@@ -293,7 +294,7 @@ class Submitter:
         return submission
 
     def take_refused(self, now_ms: int, event: TransactionRefused) -> None:
-        """The chain did not take it: it is sent again, for more where that is the reason; an operator sees why."""
+        """The chain refused it: send it again, at a higher price if that is the reason; an operator sees why."""
         submission = self.submissions.get(event.nonce)
         if submission is None:
             return
@@ -305,7 +306,7 @@ class Submitter:
             submission.activity = f"{event.objection.value}: {event.reason}"
 
     def to_be_sent_again(self, now_ms: int) -> tuple[RoundDispatch, ...]:
-        """What no block has and the chain has not taken, or has been silent about: sending it changes nothing."""
+        """Return the dispatches to send again, without effect: not accepted, or accepted long ago and in no block."""
         return tuple(
             submission.dispatch
             for submission in self.submissions.values()
@@ -318,19 +319,19 @@ class Submitter:
 
     @property
     def has_work(self) -> bool:
-        """Something is on its way to the chain."""
+        """Whether a transaction is on its way to the chain."""
         is_under_way = bool(self.submissions) or self.signing is not None or bool(self.waiting)
         return is_under_way or bool(self.recalling)
 
     @property
     def trouble(self) -> str:
-        """What keeps the first transaction in line from the chain, for an operator."""
+        """The reason why the first transaction in line is not on the chain, for an operator."""
         return next((s.activity for s in self.submissions.values() if not s.is_mined and s.activity), "")
 
     # Outcomes.
 
     def failures_in(self, block: ChainBlock) -> Outcomes:
-        """What a block's failed transactions of ours mean for their transitions: only we can know."""
+        """Return the outcomes of transitions in a block's failed transactions of this node, known only here."""
         failed = [mined for mined in self._own_in(block) if mined.status is not MinedStatus.SUCCEEDED]
         return tuple(outcome for mined in failed for outcome in self._failure(mined))
 
@@ -350,7 +351,7 @@ class Submitter:
         )
 
     def settle(self, block: ChainBlock, outcomes: Outcomes) -> None:
-        """Transitions have their outcomes: no longer listed, but kept until these are final; nonces are used."""
+        """Note outcomes and used nonces; settled transitions are no longer listed, but kept until they are final."""
         for mined in self._own_in(block):
             self._use(mined.nonce)
             if mined.nonce in self.submissions:
@@ -361,9 +362,9 @@ class Submitter:
                 submission.unfinal[outcome.intent] = None
 
     def undo(self, block: ChainBlock, outcomes: Outcomes, was_final: bool = False) -> None:
-        """A reorganisation took a block back: the same transactions, with their nonces, are sent again.
+        """Send the transactions of a reorganised block again, with their nonces.
 
-        What was final is not known any more, and is recalled.
+        Final ones are not in memory any more, and are recalled.
         """
         for mined in self._own_in(block):
             submission = self.submissions.get(mined.nonce)
@@ -377,7 +378,7 @@ class Submitter:
                 submission.unsettled[outcome.intent] = None
 
     def finalise(self, block: ChainBlock, outcomes: Outcomes) -> None:
-        """The block stands; a submission whose nonce is used and whose outcomes are final is done."""
+        """Remove submissions whose nonce is used and whose outcomes are final."""
         touched = {mined.nonce: None for mined in self._own_in(block) if mined.nonce in self.submissions}
         for nonce in touched:
             self.submissions[nonce].is_mined_for_good = True
@@ -392,7 +393,7 @@ class Submitter:
                 self._forget(submission.dispatch)
 
     def listed(self, now_ms: int) -> dict[tuple[ContractAddress, NodeName], list[SubmittedIntent]]:
-        """What each sender is told of its dispatched intents."""
+        """Return the dispatched intents to list to each sender."""
         told: dict[tuple[ContractAddress, NodeName], list[SubmittedIntent]] = {}
         for submission in self.submissions.values():
             order = submission.dispatch.round

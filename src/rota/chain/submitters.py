@@ -1,14 +1,14 @@
-"""Which account pays for a contract's rounds: the one that a node's contracts share, or one of the contract's own.
+"""The account that pays for a contract's rounds: a shared one, or one of the contract's own.
 
-Theory of operation. A chain shows who pays. One account for all contracts links their traffic; an account of its own
-for each contract does not, but has to be funded where gas costs something. So the default is an account by contract
+Theory of operation. A chain shows the payer. One account for all contracts links their traffic; an account of its own
+for each contract does not, but has to be funded where gas has a price. So the default is an account by contract
 where gas is free and the shared account elsewhere; the operator may choose otherwise for the node, and for each
-contract. What the chain asks is looked at once in a run, at its start, so that a contract does not go to and fro.
+contract. The chain's price is read once in a run, at its start, so that a contract does not go back and forth.
 
-Each account has a submitter, with nonces of its own. It belongs to the dispatches and not to the contract: when another
-account is chosen for a contract, the rounds that its old account was given go on there to their end, and only later
+Each account has a submitter, with nonces of its own. It belongs to the dispatches and not to the contract: when
+another account is chosen for a contract, the rounds of its old account stay there to their end, and only later
 ones get the new account. An account is named by its contract, so that its dispatches are found again at a restart; its
-address and its next nonce are asked for (`SeeAccount`) when it first has something to do in a run.
+address and its next nonce are requested (`SeeAccount`) when it first has work in a run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rota.model.types import SHARED_ACCOUNT, ContractAddress
 
 
 class AccountChoice(Enum):
-    """Which account pays for the rounds of a contract for which nothing else was chosen."""
+    """The account that pays for the rounds of a contract without a choice of its own."""
 
     AUTO = "auto"
     SHARED = "shared"
@@ -74,13 +74,13 @@ class Submitters:
         return self.chosen.get(contract, self.is_own_usual)
 
     def take(self, order: DispatchRound) -> Submitter:
-        """A round is to be dispatched, by the account that pays for its contract now."""
+        """Queue a round for dispatch, by the account that pays for its contract now."""
         submitter = self.of(order.contract if self.has_own(order.contract) else SHARED_ACCOUNT)
         submitter.take(order)
         return submitter
 
     def take_account(self, event: AccountSeen) -> Submitter:
-        """Where an account stands. The shared one comes first, before anything is dispatched."""
+        """Take an account's next nonce. The shared account's comes first, before any dispatch."""
         if event.account == SHARED_ACCOUNT:
             self.gas_price.is_free = event.is_gas_free
             self.is_own_usual = self.choice is AccountChoice.BY_CONTRACT or (
@@ -91,7 +91,7 @@ class Submitters:
         return submitter
 
     def take_chosen(self, event: AccountChosen) -> None:
-        """The next rounds of a contract have this account; those that another one was given stay there."""
+        """Use this account for the next rounds of a contract; rounds of another account stay there."""
         if event.is_own is None:
             self.chosen.pop(event.contract, None)
         else:
@@ -105,51 +105,51 @@ class Submitters:
         return found
 
     def working(self) -> list[Submitter]:
-        """Those that have something on its way to the chain."""
+        """Return the submitters with a transaction on its way to the chain."""
         return [submitter for submitter in self.by_account.values() if submitter.has_work]
 
     def submissions(self, contract: ContractAddress | None = None) -> Iterator[Submission]:
-        """All dispatches on their way, or those of one contract's accounts."""
+        """Return all dispatches without an outcome, or those of one contract's accounts."""
         accounts = self.by_account if contract is None else (SHARED_ACCOUNT, contract)
         for account in accounts:
             if account in self.by_account:
                 yield from self.by_account[account].submissions.values()
 
     def next_nonces(self) -> dict[ContractAddress, int]:
-        """Of all accounts that this node ever used."""
+        """Return the next nonces of all accounts that this node ever used."""
         used = {account: each.next_nonce for account, each in self.by_account.items()}
         return self._next_nonces | used
 
     @property
     def trouble(self) -> str:
-        """Why a transaction is not on the chain, for an operator."""
+        """The reason why a transaction is not on the chain, for an operator."""
         return next((each.trouble for each in self.by_account.values() if each.trouble), "")
 
     # Blocks.
 
     def failures_in(self, block: ChainBlock) -> Outcomes:
-        """What a block's failed transactions of ours mean for their transitions: only we can know."""
+        """Return the outcomes of transitions in a block's failed transactions of this node, known only here."""
         accounts = dict.fromkeys(mined.account for mined in block.mined)
         found = (self.of(account).failures_in(block) for account in accounts)
         return tuple(outcome for outcomes in found for outcome in outcomes)
 
     def settle(self, block: ChainBlock, outcomes: Outcomes) -> None:
-        """Transitions have their outcomes, and nonces are used."""
+        """Note outcomes of transitions, and used nonces."""
         for submitter in self._concerned(block, outcomes):
             submitter.settle(block, outcomes)
 
     def undo(self, block: ChainBlock, outcomes: Outcomes, was_final: bool) -> None:
-        """A reorganisation took a block back."""
+        """Undo a block that a reorganisation took back."""
         for submitter in self._concerned(block, outcomes):
             submitter.undo(block, outcomes, was_final)
 
     def finalise(self, block: ChainBlock, outcomes: Outcomes) -> None:
-        """The block stands."""
+        """Note that the block is final."""
         for submitter in self._concerned(block, outcomes):
             submitter.finalise(block, outcomes)
 
     def _concerned(self, block: ChainBlock, outcomes: Outcomes) -> list[Submitter]:
-        """Those whose nonces a block used, and those that may have dispatched rounds with an outcome in it."""
+        """Return those whose nonces a block used, and those that may have dispatched rounds with an outcome in it."""
         used = {mined.account: None for mined in block.mined}
         told = {contract: None for contract, _ in outcomes if contract in self.by_account}
         return [self.shared, *(self.of(account) for account in used | told if account != SHARED_ACCOUNT)]

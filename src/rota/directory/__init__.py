@@ -1,1 +1,1 @@
-"""Contracts that are to come, pure: deployments of own users, proposals of others, and look-ups of parties."""
+"""Contracts that are not deployed yet, pure: own users' deployments, others' proposals, and look-ups of parties."""

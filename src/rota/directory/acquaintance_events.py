@@ -1,4 +1,4 @@
-"""What a node is told about contracts that it lacks, or that others lack (decision 32); each says who raises it."""
+"""Events about contracts that this node, or another one, lacks (decision 32); each names its source."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class GenesisFound(Event):
 class AcquisitionEnded(Event):
     """The runtime's answer to `AcquireContract`: the node has it, or will not have it, or cannot find out now.
 
-    False is what the chain does not say, and so nobody who is honest; the rest is only not for this node. One that
-    the chain has and that our operator has to agree to comes with the deployment's id and the genesis.
+    `is_false`: the chain contradicts the answer, so the peer is not honest; otherwise the contract is only not for this
+    node. One that the chain has and that needs our operator's consent comes with the deployment's id and the genesis.
     """
 
     contract: ContractAddress
@@ -52,20 +52,20 @@ class AcquisitionEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class AnswerOverdue(Event):
-    """Raised by a timer: nobody has told what this contract is."""
+    """Raised by a timer: the peer has not answered the request for this genesis."""
 
     contract: ContractAddress
 
 
 @dataclass(frozen=True, slots=True)
 class ListDue(Event):
-    """Raised by a timer: a peer has not said which contracts it has for us."""
+    """Raised by a timer: a peer has not answered the request for its list."""
 
     peer: NodeName
 
 
 @dataclass(frozen=True, slots=True)
 class PauseEnded(Event):
-    """Raised by a timer: the chain may be there again, and what is wanted of this peer is asked for."""
+    """Raised by a timer: a pause of requests to this peer is over, and the chain may be there again."""
 
     peer: NodeName

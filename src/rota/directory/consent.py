@@ -1,8 +1,8 @@
-"""Whose proposals to endorse or to coordinate a node takes: its operator's policy, and what the operator decided.
+"""Consent to proposals to endorse or to coordinate: the operator's policy, and the operator's decisions.
 
 A contract that names this node as an endorser or as a coordinator makes it work, sign and pay for others. So the
 operator has to agree to it, in the configuration or case by case. A contract in which the node's parties only hold or
-receive something asks nothing of the node, and its operator is never asked.
+receive something needs nothing of the node, and its operator is never asked.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from enum import Enum
 from rota.model.frozen import dataclass
 from rota.model.types import IntentId, NodeName
 
-# A question takes at least so much of the room for questions, which bounds their number too.
+# A question takes at least this much of the room for questions, which bounds their number too.
 QUESTION_BYTES_MIN = 65_536
-# One peer has at most one part in so many of that room.
+# One peer may use at most this fraction of that room.
 PEER_SHARE = 16
 
 Question = tuple[NodeName, IntentId]
 
 
 class ConsentMode(Enum):
-    """What becomes of a proposal of a node that is not on the list."""
+    """The treatment of a proposal from a node that is not on the list."""
 
     OPEN = "open"
     LISTED = "listed"
@@ -30,7 +30,7 @@ class ConsentMode(Enum):
 
 
 class Decision(Enum):
-    """What the operator decided about one proposal."""
+    """The operator's decision about one proposal."""
 
     GIVEN = "given"
     ASKED = "asked"
@@ -45,7 +45,7 @@ class Consent:
     allow: tuple[NodeName, ...] = ()
 
     def to_proposal_of(self, peer: NodeName) -> Decision:
-        """What the policy says about a contract that this peer proposes, and in which this node has a part."""
+        """Return the policy's decision about a contract that this peer proposes, and in which this node has a part."""
         if self.mode is ConsentMode.OPEN or peer in self.allow:
             return Decision.GIVEN
         return Decision.ASKED if self.mode is ConsentMode.ASK else Decision.REFUSED
@@ -55,14 +55,14 @@ OPEN = Consent(ConsentMode.OPEN)
 
 
 class NoRoom(Exception):
-    """There is no room for one more question to the operator; the text says whose there are too many of."""
+    """There is no room for one more question to the operator; the text names the limit."""
 
 
 def displaced_by(asked: Mapping[Question, int], peer: NodeName, size: int, room: int) -> tuple[Question, ...]:
-    """The questions that one more of this peer displaces in this room of bytes; `NoRoom` when it gets no place.
+    """Return the questions displaced by one more of this peer; raise `NoRoom` if it gets no place in the room of bytes.
 
-    `asked` has the size of each open question, the oldest first. When the room is full, whoever has more of it than
-    this peer will have loses the newest question, so that many questions of a few do not shut out the first of another.
+    `asked` has the size of each open question, the oldest first. When the room is full, a peer that has more of it than
+    this peer will have loses its newest question, so that a few peers with many do not shut out the first of another.
     """
     costs = {question: max(size, QUESTION_BYTES_MIN) for question, size in asked.items()}
     cost = max(size, QUESTION_BYTES_MIN)

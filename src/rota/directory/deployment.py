@@ -1,20 +1,20 @@
-"""One deployment of a private contract, at the node whose user asked for it.
+"""One deployment of a private contract, at the node whose user requested it.
 
 Theory of operation. A deployment is an intent: it is recorded before its user has the id. The contract is then brought
-to its nodes before it is on the chain, so that all of them look for it when it comes. They are asked twice. The first
-time each says whether it will have the contract, and an endorser with which address it signs. The second time each is
-told the addresses of all, so that nobody takes a contract for this one that a stranger has deployed with his own. One
-node that refuses ends the deployment; one that is away is waited for, and the user may give it up meanwhile. Where any
-registered node may act in a contract, those that are connected are invited, and not waited for as long.
+to its nodes before it is on the chain, so that all of them look for it there. They are asked twice. The first
+time each answers whether it will have the contract, and an endorser with which address it signs. The second time each
+gets the addresses of all, so that no node mistakes a contract that a stranger deployed with other signers for this one.
+A refusal of one node ends the deployment; an absent one is waited for, and the user may cancel meanwhile. Where any
+registered node may act in a contract, the connected ones are invited, and not waited for as long.
 
-When all have agreed, that is recorded, and from then on the deployment cannot be given up: the factory is called
-with these addresses and no others, again and again, until this node's own index has a deployment under the id.
-The chain uses an id once, so nothing is deployed twice, whoever crashes when. What the index has is ours if genesis,
-signers and threshold are; if it is somebody else's, the deployment ends as soon as that is final. A reorganisation
+When all have agreed, that is recorded, and from then on the deployment cannot be cancelled: the factory is called
+with these addresses and no others, repeatedly, until this node's own index has a deployment under the id.
+The chain uses an id once, so nothing is deployed twice, whichever node crashes. A deployment in the index is ours if
+genesis, signers and threshold are; if it is a stranger's, this one ends as soon as that is final. A reorganisation
 takes it back, and the factory is called again.
 
-In a final block it is confirmed. The user is told when all nodes that can be reached say that they have the contract,
-or have had time for it: who uses it at another node then finds it there.
+In a final block it is confirmed. The user gets the result when all reachable nodes report that they have the
+contract, or have had time for it: a user of another node then finds it there.
 """
 
 from __future__ import annotations
@@ -124,31 +124,29 @@ TABLE = Table(
     ),
     ignored=(
         Ignored(Begun, tuple(State)[1:], "it begins once"),
-        Ignored(DependencyEnded, tuple(State)[1:], "it waits for nothing that it depends on"),
+        Ignored(DependencyEnded, tuple(State)[1:], "it awaits no dependency"),
         Ignored(
             AnswerReceived,
             (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.FINAL),
-            "nobody's answer is awaited",
+            "no answer is awaited",
         ),
-        Ignored(RepeatDue, (State.WAITING, State.DEPLOYED, State.SPREADING, State.FINAL), "nobody is asked any more"),
+        Ignored(RepeatDue, (State.WAITING, State.DEPLOYED, State.SPREADING, State.FINAL), "no node is asked any more"),
         Ignored(
             InvitationsEnded,
             (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.FINAL),
-            "nobody is invited any more",
+            "no node is invited any more",
         ),
         Ignored(
-            PeerBack, (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.FINAL), "nobody is asked"
+            PeerBack, (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.FINAL), "no node is asked"
         ),
-        Ignored(PeerGone, (State.WAITING, State.CALLING, State.DEPLOYED, State.FINAL), "nobody is waited for"),
+        Ignored(PeerGone, (State.WAITING, State.CALLING, State.DEPLOYED, State.FINAL), "no node is waited for"),
         Ignored(AllAgreed, tuple(state for state in State if state is not State.AGREEING), "it has ended meanwhile"),
         Ignored(
             FactoryCalled,
             tuple(state for state in State if state is not State.CALLING),
-            "the index was faster, or a call of before comes to its end",
+            "the index was faster, or it is the result of an earlier call",
         ),
-        Ignored(
-            FactoryRefused, tuple(state for state in State if state is not State.CALLING), "the index knows better"
-        ),
+        Ignored(FactoryRefused, tuple(state for state in State if state is not State.CALLING), "the index decides"),
         Ignored(CallDue, tuple(state for state in State if state is not State.CALLING), "nothing is called"),
         Ignored(
             DeploymentSeen, (State.DEPLOYED, State.SPREADING, State.FINAL), "an id is used once, and this is known"
@@ -171,12 +169,12 @@ TABLE = Table(
 
 
 class Deployment(DeploymentBase):
-    """One deployment of this node's own."""
+    """The machine of one deployment of this node's own."""
 
     table: ClassVar[Table] = TABLE
 
     def changed(self, previous: Enum) -> None:
-        """The history that `explain` shows; a state's timers end with it."""
+        """Update the history that `explain` shows, and end the timers of the last state."""
         self.since_ms = self.context.now_ms
         self.context.timers.cancel_all(self)
         self.history.append((self.context.now_ms, self.state))
@@ -186,7 +184,7 @@ class Deployment(DeploymentBase):
 def known_from(
     deployed: FactoryDeployment, genesis: bytes, height: int, source: NodeName | None = None
 ) -> KnownContract:
-    """A contract that was proposed, by this peer, and that a block at this height has."""
+    """Return the contract that this peer proposed, as deployed in a block at this height."""
     contract = decode_genesis(genesis).contract(deployed.contract)
     known = KnownContract(contract, deployed.intent, deployed.endorsers, genesis, height, height)
     return known if source is None else known.told_by(source)

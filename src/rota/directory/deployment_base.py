@@ -1,4 +1,4 @@
-"""A deployment of this node's own, whatever its state. Its rules are in `deployment.py` and `deployment_rules.py`."""
+"""A deployment of this node's own, in every state. Its rules are in `deployment.py` and `deployment_rules.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.model.types import ContractAddress, Dependency, Intent, Mode, NodeName
 
 
 class DeploymentBase(Machine):
-    """What is known of one deployment of this node's own; its owner keeps who is `connected`."""
+    """The known facts about one deployment of this node's own; its owner updates `connected`."""
 
     state: State
 
@@ -35,19 +35,19 @@ class DeploymentBase(Machine):
         self.connected = connected
         self.unmet: dict[Dependency, None] = dict.fromkeys(intent.dependencies)
         self.failed_dependency: DependencyEnded | None = None
-        # Those that must have it, our own node among them, and those that may.
+        # The nodes that must have it, our own among them, and those that may.
         self.nodes: tuple[NodeName, ...] = tuple(dict.fromkeys((context.node, *self.genesis.nodes)))
         self.guests: dict[NodeName, None] = {}
         self.request_id = RequestId(0, 0)
         self.answered: dict[NodeName, None] = {}
         self.endorsers: dict[NodeName, ContractAddress] = {}
         self.excuses: dict[NodeName, str] = {}
-        # Nodes whose operators have to answer: since when in chain time, and when the node said so.
+        # Nodes whose operators have to answer: since when in chain time, and when the node reported it.
         self.operators: dict[NodeName, tuple[int, int]] = {}
         self.attempt = 0
         self.reminded_ms = context.now_ms
         self.signers = signers
-        # The others may have said that they have it to a life that is gone, and say it once.
+        # The others may have reported that they have it to an earlier run, and report it once.
         self.has_missed_takers = bool(signers)
         self.trouble = ""
         self.seen: FactoryDeployment | None = None
@@ -59,7 +59,7 @@ class DeploymentBase(Machine):
 
     @property
     def is_open_to_all(self) -> bool:
-        """Any registered node may act in it (protocol §5): whoever is there should have it."""
+        """Whether any registered node may act in it (protocol §5), so that all connected nodes should have it."""
         return self.genesis.mode is not Mode.RING
 
     @property
@@ -69,22 +69,22 @@ class DeploymentBase(Machine):
 
     @property
     def missing(self) -> tuple[NodeName, ...]:
-        """Who has not answered."""
+        """The nodes that have not answered."""
         return tuple(node for node in self.asked if node not in self.answered)
 
     @property
     def without_it(self) -> tuple[NodeName, ...]:
-        """Those that can be reached, and have not said that they have the contract."""
+        """The reachable nodes that have not reported that they have the contract."""
         if self.has_missed_takers:
             return ()
         return tuple(node for node in self.asked if node in self.connected and node not in self.takers)
 
     def is_own(self, deployed: FactoryDeployment) -> bool:
-        """It is what was agreed on, whoever called the factory."""
+        """Whether it is as agreed, whichever account called the factory."""
         return bool(self.signers) and is_as_agreed(deployed, self.genesis_hash, self.signers, self.genesis)
 
     def end_with(self, outcome: Outcome, reason: str = "") -> None:
-        """How it ends."""
+        """Set the outcome."""
         contract = self.seen.contract if self.seen is not None and outcome is Outcome.CONFIRMED else None
         self.receipt = Receipt(self.intent.id, outcome, reason, contract=contract)
 
@@ -92,6 +92,6 @@ class DeploymentBase(Machine):
 def is_as_agreed(
     deployed: FactoryDeployment, hashed: bytes, signers: tuple[ContractAddress, ...], genesis: Genesis
 ) -> bool:
-    """What the factory deployed is what was proposed: the same genesis by its hash, signers, threshold and ledger."""
+    """Whether the factory deployed the proposed contract: genesis hash, signers, threshold and ledger are equal."""
     told = (deployed.genesis, deployed.endorsers, deployed.threshold, deployed.ledger)
     return told == (hashed, signers, genesis.told_threshold, genesis.ledger)

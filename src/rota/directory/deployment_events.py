@@ -1,4 +1,4 @@
-"""What a deployment is told at the node whose user asked for it (decision 61); each says who raises it."""
+"""Events of a deployment at the node whose user requested it (decision 61); each names its source."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DependencyEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class AnswerReceived(Event):
-    """Raised by the node's deployments when a node says what it makes of the contract; our own node is asked too."""
+    """Raised by the node's deployments when a node, our own included, answers whether it will have the contract."""
 
     peer: NodeName
     request_id: RequestId
@@ -38,12 +38,12 @@ class AnswerReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class RepeatDue(Event):
-    """Raised by a timer: who has not answered is asked again."""
+    """Raised by a timer: nodes that have not answered are asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class InvitationsEnded(Event):
-    """Raised by a timer: who was only invited and has not answered is not waited for."""
+    """Raised by a timer: invited nodes that have not answered are no longer waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class PeerGone(Event):
 
 @dataclass(frozen=True, slots=True)
 class AllAgreed(Event):
-    """Raised by Agreeing itself: no other node has to be told who signs."""
+    """Raised by Agreeing itself: no other node needs the signers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class FactoryCalled(Event):
 
 @dataclass(frozen=True, slots=True)
 class FactoryRefused(Event):
-    """Raised by `service.contracts.deploying` when the factory will never take the call, whoever makes it and when."""
+    """Raised by `service.contracts.deploying` when the factory will never accept the call from any caller."""
 
     deployment: IntentId
     reason: str
@@ -102,21 +102,21 @@ class DeploymentUndone(Event):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFinal(Event):
-    """Raised by the node when a deployment under this id stands in a final block, or did when the node started."""
+    """Raised by the node when a deployment under this id is in a final block, or was when the node started."""
 
     deployed: FactoryDeployment
 
 
 @dataclass(frozen=True, slots=True)
 class TakenInReceived(Event):
-    """Raised by the node's deployments when a node says that it has the contract."""
+    """Raised by the node's deployments when a node reports that it has the contract."""
 
     peer: NodeName
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadEnded(Event):
-    """Raised by a timer: nobody is waited for any longer."""
+    """Raised by a timer: the other nodes are no longer waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class ProposalJudged(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProposalDecided(Event):
-    """Our operator agrees to what a peer proposed, or refuses it and may say why; answered by `ReplyToUser`."""
+    """Our operator accepts or refuses a peer's proposal, with an optional reason; answered by `ReplyToUser`."""
 
     reply_to: str
     peer: NodeName

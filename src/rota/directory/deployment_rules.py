@@ -27,9 +27,9 @@ from rota.model.awaited import dependency_text
 from rota.model.types import NodeName, Outcome
 from rota.wire.messages import DeploymentProposal, DeploymentWithdrawn, Verdict
 
-# A proposal is kept for `proposal_ttl_s`; who has it is reminded of it this many times in that while.
+# A proposal is kept for `proposal_ttl_s`; nodes that have it are reminded of it this many times in that period.
 REMINDERS = 24
-# A node says by itself what its operator decided; it is asked again only in case that was lost.
+# A node reports its operator's decision on its own; it is asked again only in case that was lost.
 OPERATOR_REPEAT_MS = 60_000
 
 
@@ -37,27 +37,27 @@ OPERATOR_REPEAT_MS = 60_000
 
 
 def is_agreed(deployment: Deployment, event: Event) -> bool:
-    """The factory may have been called in an earlier life."""
+    """The factory may have been called in an earlier run."""
     return bool(deployment.signers)
 
 
 def a_dependency_failed(deployment: Deployment, event: Event) -> bool:
-    """What it depends on was reverted before it began."""
+    """A dependency was reverted before it began."""
     return deployment.failed_dependency is not None
 
 
 def waits_for_nothing(deployment: Deployment, event: Event) -> bool:
-    """All that it depends on is confirmed."""
+    """All its dependencies are confirmed."""
     return not deployment.unmet
 
 
 def dependency_failed(deployment: Deployment, event: DependencyEnded) -> bool:
-    """What it depends on was reverted."""
+    """The dependency was reverted."""
     return event.outcome is Outcome.REVERTED
 
 
 def was_last_dependency(deployment: Deployment, event: DependencyEnded) -> bool:
-    """All else that it depends on is confirmed."""
+    """All its other dependencies are confirmed."""
     return tuple(deployment.unmet) == (event.dependency,)
 
 
@@ -69,29 +69,29 @@ def is_awaited(deployment: Deployment, event: AnswerReceived) -> bool:
 
 
 def is_refusal(deployment: Deployment, event: AnswerReceived) -> bool:
-    """A node without which there is no contract will not have it."""
+    """A node that the contract requires refuses it."""
     return is_awaited(deployment, event) and event.verdict is Verdict.REFUSED and event.peer in deployment.nodes
 
 
 def is_last_answer(deployment: Deployment, event: AnswerReceived) -> bool:
-    """Nobody else's answer is missing, and this one says what it will stay with."""
+    """No other answer is missing, and this one is definite."""
     is_last = deployment.missing == (event.peer,)
     return is_last and event.verdict is not Verdict.BUSY and is_awaited(deployment, event)
 
 
 def only_guests_are_missing(deployment: Deployment, event: InvitationsEnded) -> bool:
-    """All that must have it have answered, and somebody else has not."""
+    """All required nodes have answered, and an invited one has not."""
     missing = deployment.missing
     return bool(missing) and all(node in deployment.guests for node in missing)
 
 
 def was_last_guest_missing(deployment: Deployment, event: PeerGone) -> bool:
-    """Only that node, which was no more than invited, has not answered."""
+    """Only that node, which was just invited, has not answered."""
     return event.peer in deployment.guests and deployment.missing == (event.peer,)
 
 
 def has_spread(deployment: Deployment, event: Event) -> bool:
-    """All nodes that can be reached have said that they have the contract."""
+    """All reachable nodes have reported that they have the contract."""
     return not deployment.without_it
 
 
@@ -101,7 +101,7 @@ def is_ours(deployment: Deployment, event: DeploymentSeen | DeploymentFinal) -> 
 
 
 def was_last_taker(deployment: Deployment, event: TakenInReceived) -> bool:
-    """All others that can be reached have it."""
+    """All other reachable nodes have it."""
     return deployment.without_it in ((), (event.peer,))
 
 
@@ -109,7 +109,7 @@ def was_last_taker(deployment: Deployment, event: TakenInReceived) -> bool:
 
 
 def revert_with_dependency(deployment: Deployment, event: Event) -> None:
-    """It ends with what it depends on."""
+    """A dependency reverted, so this deployment reverts."""
     failed = event if isinstance(event, DependencyEnded) else deployment.failed_dependency
     assert failed is not None, "a dependency has failed"
     name = dependency_text(failed.dependency)
@@ -117,17 +117,17 @@ def revert_with_dependency(deployment: Deployment, event: Event) -> None:
 
 
 def note_dependency(deployment: Deployment, event: DependencyEnded) -> None:
-    """That one is confirmed."""
+    """Remove the confirmed dependency."""
     deployment.unmet.pop(event.dependency, None)
 
 
 def revert_with_refusal(deployment: Deployment, event: AnswerReceived) -> None:
-    """It ends with the reason that was given."""
+    """Revert with the node's reason."""
     deployment.end_with(Outcome.REVERTED, f"{event.peer} does not take the contract: {event.reason or 'no reason'}")
 
 
 def note_answer(deployment: Deployment, event: AnswerReceived) -> None:
-    """Who accepts is not asked again; of who is busy, why is kept; a guest that refuses is none."""
+    """Note an acceptance, a busy node's reason, or a guest's refusal, which removes the guest."""
     deployment.operators.pop(event.peer, None)
     if event.verdict is Verdict.ACCEPTED:
         deployment.answered[event.peer] = None
@@ -144,35 +144,35 @@ def note_answer(deployment: Deployment, event: AnswerReceived) -> None:
 
 
 def asked_since_s(deployment: Deployment, event: AnswerReceived) -> int:
-    """Since when an operator has been asked: by the node's word, and not later than our own chain's time."""
+    """Return since when an operator has been asked: by the node's claim, at most our own chain's time."""
     return min(event.asked_since_s, deployment.context.chain_time_s)
 
 
 def agree(deployment: Deployment, event: Event) -> None:
-    """All know who signs: that is recorded, and after it nothing is taken back."""
+    """All have the signers: record that; from now on the deployment cannot be cancelled."""
     deployment.context.persist(DeploymentAgreed(deployment.intent.id, deployment.signers))
 
 
 def agree_with_last(deployment: Deployment, event: AnswerReceived) -> None:
-    """The last answer: all know who signs."""
+    """The last answer: all have the signers."""
     note_answer(deployment, event)
     agree(deployment, event)
 
 
 def end_invitations(deployment: Deployment, event: InvitationsEnded) -> None:
-    """Guests that have not answered are not waited for."""
+    """Stop waiting for guests that have not answered."""
     for node in deployment.missing:
         deployment.guests.pop(node, None)
 
 
 def agree_without_guests(deployment: Deployment, event: InvitationsEnded) -> None:
-    """Guests that have not answered are not waited for: all others know who signs."""
+    """Stop waiting for guests that have not answered: all others have the signers."""
     end_invitations(deployment, event)
     agree(deployment, event)
 
 
 def ask_again(deployment: Deployment, event: RepeatDue) -> None:
-    """Who has not answered is asked, and now and then who has: what it keeps for us must not grow too old."""
+    """Ask nodes that have not answered, and now and then all, so that their proposals do not expire."""
     context = deployment.context
     deployment.attempt += 1
     if context.now_ms - deployment.reminded_ms >= reminder_ms(deployment):
@@ -186,7 +186,7 @@ def ask_again(deployment: Deployment, event: RepeatDue) -> None:
 
 
 def remind_all(deployment: Deployment, event: RepeatDue) -> None:
-    """All are asked, so that nobody forgets a proposal that takes long."""
+    """Ask all nodes, so that none forgets a proposal that takes long."""
     deployment.reminded_ms = deployment.context.now_ms
     for node in deployment.asked:
         _ask(deployment, node)
@@ -194,30 +194,30 @@ def remind_all(deployment: Deployment, event: RepeatDue) -> None:
 
 
 def ask_peer(deployment: Deployment, event: PeerBack) -> None:
-    """Who is back is asked at once."""
+    """Ask a reconnected node at once."""
     if event.peer in deployment.missing:
         _ask(deployment, event.peer)
 
 
 def drop_guest(deployment: Deployment, event: PeerGone) -> None:
-    """A guest that is gone is not waited for."""
+    """Stop waiting for a guest that disconnected."""
     if event.peer not in deployment.answered:
         deployment.guests.pop(event.peer, None)
 
 
 def agree_without_guest(deployment: Deployment, event: PeerGone) -> None:
-    """A guest that is gone is not waited for: all others know who signs."""
+    """Stop waiting for a guest that disconnected: all others have the signers."""
     drop_guest(deployment, event)
     agree(deployment, event)
 
 
 def revert_with_factory(deployment: Deployment, event: FactoryRefused) -> None:
-    """It ends with the factory's reason."""
+    """Revert with the factory's reason."""
     deployment.end_with(Outcome.REVERTED, f"the factory does not deploy it: {event.reason}")
 
 
 def call_later(deployment: Deployment, event: FactoryCalled) -> None:
-    """A call that is mined is given time to be indexed; one that failed is made again, later each time."""
+    """Give a mined call time to be indexed; repeat a failed one with a growing backoff."""
     context = deployment.context
     deployment.trouble = event.trouble
     deployment.attempt = deployment.attempt + 1 if event.trouble else 0
@@ -230,18 +230,18 @@ def call_later(deployment: Deployment, event: FactoryCalled) -> None:
 
 
 def call_factory(deployment: Deployment, event: CallDue) -> None:
-    """Once more; the chain uses an id once."""
+    """Call the factory again; the chain uses an id once."""
     _call(deployment)
 
 
 def note_seen(deployment: Deployment, event: DeploymentSeen) -> None:
-    """It is on the chain, in a block that may still go."""
+    """Note that it is on the chain, in a block that is not final."""
     deployment.seen = event.deployed
     deployment.trouble = ""
 
 
 def note_stranger(deployment: Deployment, event: DeploymentSeen) -> None:
-    """Its id was used for something else; it ends if that stays."""
+    """Note that its id was used for another contract; it ends if that becomes final."""
     deployment.trouble = "another contract was deployed under its id"
 
 
@@ -252,19 +252,19 @@ def forget_seen(deployment: Deployment, event: Event) -> None:
 
 
 def take_back(deployment: Deployment, event: Event) -> None:
-    """That block was final and is gone; no user was told."""
+    """That block was final and is gone; the user has no result yet."""
     forget_seen(deployment, event)
     deployment.receipt = None
 
 
 def confirm(deployment: Deployment, event: DeploymentFinal) -> None:
-    """It is on the chain, and stays."""
+    """It is on the chain in a final block."""
     deployment.seen = event.deployed
     deployment.end_with(Outcome.CONFIRMED)
 
 
 def revert_with_stranger(deployment: Deployment, event: DeploymentFinal) -> None:
-    """Its id was used for something else: a user who tries again gets another one."""
+    """Its id was used for another contract: a user who tries again gets another id."""
     used_by = event.deployed.contract
     deployment.end_with(Outcome.REVERTED, f"somebody else has deployed {used_by} under its id; deploy it again")
 
@@ -282,7 +282,7 @@ def cancel(deployment: Deployment, event: CancelAsked) -> None:
 
 
 def refuse_cancel(deployment: Deployment, event: CancelAsked) -> None:
-    """It can be on the chain at any time, or has ended: the user is told its state."""
+    """It can be on the chain at any time, or has ended: reply with its state."""
     error = f"a deployment that is {deployment.state.value} cannot be given up"
     deployment.context.effects.append(ReplyToUser(event.reply_to, deployment.intent.id, error))
 
@@ -291,14 +291,14 @@ def refuse_cancel(deployment: Deployment, event: CancelAsked) -> None:
 
 
 def propose(deployment: Deployment) -> None:
-    """All nodes that have a part in it are asked, and, where any node may act, all that are there."""
+    """Ask all nodes that have a part in it, and, where any node may act, all connected ones."""
     if deployment.is_open_to_all:
         deployment.guests = {node: None for node in deployment.connected if node not in deployment.nodes}
     _begin_asking(deployment)
 
 
 def tell_signers(deployment: Deployment) -> None:
-    """All are told the addresses of all endorsers; our own node knows them."""
+    """Send the addresses of all endorsers to all other nodes."""
     deployment.signers = tuple(deployment.endorsers[node] for node in deployment.genesis.endorsers)
     deployment.answered.clear()
     deployment.answered[deployment.context.node] = None
@@ -308,7 +308,7 @@ def tell_signers(deployment: Deployment) -> None:
 
 
 def begin_calling(deployment: Deployment) -> None:
-    """The factory is called; nodes are reminded of the proposal if it takes long."""
+    """Call the factory; nodes are reminded of the proposal if it takes long."""
     deployment.attempt = 0
     deployment.request_id = deployment.context.next_id()
     _call(deployment)
@@ -316,13 +316,13 @@ def begin_calling(deployment: Deployment) -> None:
 
 
 def give_time(deployment: Deployment) -> None:
-    """The others' indexes may be a little behind ours."""
+    """Wait a while, as the others' indexes may be a little behind ours."""
     context = deployment.context
     context.timers.set(deployment, "spread", context.after(context.config.state_timeout_ms), SpreadEnded())
 
 
 def end(deployment: Deployment) -> None:
-    """The outcome is recorded and reported, and who was asked for nothing need not keep the proposal."""
+    """Record and report the outcome; if it is reverted, withdraw the proposal from the nodes that were asked."""
     assert deployment.receipt is not None, "what ends has an outcome"
     deployment.context.persist(IntentFinalised(deployment.receipt))
     if deployment.receipt.outcome is Outcome.REVERTED and deployment.request_id.counter:
@@ -337,12 +337,12 @@ def end(deployment: Deployment) -> None:
 
 
 def reminder_ms(deployment: Deployment) -> int:
-    """How often those who keep a proposal are reminded of it."""
+    """Return how often nodes with the proposal are reminded of it."""
     return deployment.context.config.proposal_ttl_s * 1_000 // REMINDERS
 
 
 def _begin_asking(deployment: Deployment) -> None:
-    """A new question, and so an id of its own: answers to the one before do not count."""
+    """Ask a new question under a new id: answers to the last one do not count."""
     context = deployment.context
     deployment.request_id = context.next_id()
     deployment.excuses.clear()
@@ -382,7 +382,7 @@ def _remind_later(deployment: Deployment) -> None:
 
 
 def _call(deployment: Deployment) -> None:
-    """If nothing is heard of the call, it is made again: one that is under way is not made twice."""
+    """Call the factory, and again if no result arrives; a call under way is not made twice."""
     context = deployment.context
     genesis = deployment.genesis
     context.effects.append(

@@ -1,4 +1,4 @@
-"""What a deployment of this node's own can be (decision 61)."""
+"""States of a deployment of this node's own (decision 61)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.model.types import ContractAddress, IntentId
 
 
 class State(Enum):
-    """How far a deployment is."""
+    """The progress of a deployment."""
 
     WAITING = "Waiting"
     PROPOSING = "Proposing"
@@ -21,22 +21,22 @@ class State(Enum):
     SPREADING = "Spreading"
     FINAL = "Final"
 
-    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    # Each state exists once, so its address identifies it; Enum would hash the name at every table look-up.
     __hash__ = object.__hash__
 
 
-# Nothing of ours can be on the chain in these: it can still be given up.
+# In these states nothing can be on the chain: the user can still cancel.
 UNAGREED = (State.WAITING, State.PROPOSING, State.AGREEING)
 ASKING = (State.PROPOSING, State.AGREEING)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDeployments:
-    """What the store remembers of deployments; those of our own users are unfinished intents of `NO_CONTRACT`.
+    """The stored facts about deployments; those of our own users are unfinished intents of `NO_CONTRACT`.
 
-    `agreed` has the signers of those for which the factory may have been called, `deployed` what final blocks have
-    under the ids of unfinished ones, `proposals` what others want us to have, and `undone` those that had ended before
-    the chain took back their final blocks.
+    `agreed` has the signers of those for which the factory may have been called, `deployed` the deployments in final
+    blocks under the ids of unfinished ones, `proposals` the contracts that others propose, and `undone` those that had
+    ended before the chain took back their final blocks.
     """
 
     agreed: tuple[tuple[IntentId, tuple[ContractAddress, ...]], ...] = ()

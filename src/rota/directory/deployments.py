@@ -1,10 +1,10 @@
-"""How contracts come to this node: those that its users deploy, and those that others propose to it; one per node.
+"""Contracts that come to this node: its users' deployments, and others' proposals; one per node.
 
-Theory of operation. A contract that is not on the chain has no address and so no sequencer: what is said about it goes
-in envelopes of `NO_CONTRACT`, and comes here. Each deployment of our own users is a machine (`deployment.py`), kept
-until its outcome is durable; what others want us to have is in `proposals.py`. Both wait for the chain under ids that
-the node's index asks for. A block that has a contract for us has it taken in with the same write, so that the index
-never passes a round of a contract that it should have known.
+Theory of operation. A contract that is not on the chain has no address and so no sequencer: messages about it travel
+in envelopes of `NO_CONTRACT`, and come here. Each deployment of our own users is a machine (`deployment.py`), kept
+until its outcome is durable; others' proposals are in `proposals.py`. Both wait for the chain under ids that
+the node's index asks for. A block that has a contract for this node has it taken in with the same write, so that the
+index never passes a round of a contract that it should have known.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ from rota.wire.messages import (
     VerifierResponse,
 )
 
-# More are not looked for on the chain: an operator sees their receipts marked.
+# Beyond that number they are not looked for on the chain: an operator sees their receipts marked.
 UNDONE_MAX = 256
 
 
 class Deployments:
-    """`step(now, event) -> effects` for all that is not on the chain yet. `factory` is where contracts are made."""
+    """`step(now, event) -> effects` for contracts that are not on the chain yet. `factory` deploys contracts."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Deployments:
         self.proposals = Proposals(self.context, stored.proposals, consent)
         self.lookups = Lookups(self.context)
         self.own: dict[IntentId, Deployment] = {}
-        # Those that were lost with a final block after they had ended: the chain may have them again.
+        # Deployments lost with a final block after they had ended: the chain may have them again.
         self.undone: dict[IntentId, None] = {}
         agreed = dict(stored.agreed)
         for intent in own:
@@ -107,7 +107,7 @@ class Deployments:
             self.note_undone(deployment)
 
     def start(self) -> list[Effect]:
-        """What the last life left goes on; what is in final blocks already is told first."""
+        """Continue the deployments of the last run, with the ones in final blocks first reported to them."""
         for deployment in tuple(self.own.values()):
             deployment.handle(Begun())
         self._tell_each(self._deployed, DeploymentFinal)
@@ -115,13 +115,13 @@ class Deployments:
         return self._settled()
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
-        """Be told one event at this time."""
+        """Handle one event at this time and return the effects."""
         self.context.now_ms = now_ms
         self._take(event)
         return self._settled()
 
     def stand_at(self, now_ms: int, height: int, chain_time_s: int, has_ledger: bool) -> None:
-        """The time, and where the node's index stands."""
+        """Set the time, and the height and ledger status of the node's index."""
         context = self.context
         context.now_ms, context.height, context.chain_time_s = now_ms, height, chain_time_s
         context.has_ledger = has_ledger
@@ -135,45 +135,45 @@ class Deployments:
     # The chain.
 
     def awaited(self) -> tuple[IntentId, ...]:
-        """The ids under which the chain may have something for us."""
+        """Return the ids under which the chain may have a contract for us."""
         return tuple(dict.fromkeys((*self.own, *self.proposals.awaited(), *self.undone)))
 
     def note_undone(self, deployment: IntentId) -> None:
-        """Its receipt no longer holds, or will not when it is written: one that is open now may end meanwhile."""
+        """Note a deployment whose receipt no longer holds, or will not when it is written."""
         self.undone[deployment] = None
         if len(self.undone) > UNDONE_MAX:
             del self.undone[next(iter(self.undone))]
 
     def known_in(self, blocks: Iterable[ChainBlock]) -> tuple[KnownContract, ...]:
-        """The contracts for us in these blocks; they are taken in with the write that indexes them."""
+        """Return the contracts for us in these blocks; they are taken in with the write that indexes them."""
         found = (self._known(deployed, block.height) for block in blocks for deployed in block.deployments)
         return tuple(known for known in found if known is not None)
 
     def taken_in(self, taken: Iterable[KnownContract]) -> list[Effect]:
-        """These are recorded, with the blocks that have them."""
+        """Note that these are recorded, with the blocks that have them."""
         for known in taken:
             self.proposals.taken_in(known)
         return self._settled()
 
     def block_indexed(self, block: ChainBlock) -> list[Effect]:
-        """This block is indexed."""
+        """Handle deployments in an indexed block."""
         self._tell_each(block.deployments, DeploymentSeen)
         return self._settled()
 
     def blocks_removed(self, blocks: Iterable[ChainBlock]) -> list[Effect]:
-        """A reorganisation. A contract stays known: its address can be no other's."""
+        """Handle a reorganisation. A contract stays known: its address can be no other's."""
         for block in blocks:
             self._tell_each(block.deployments, DeploymentUndone)
         return self._settled()
 
     def block_final(self, block: ChainBlock) -> list[Effect]:
-        """Nothing in it is undone any more."""
+        """Handle a final block: its deployments are not undone any more."""
         self._tell_each(block.deployments, DeploymentFinal)
         self.proposals.time_is_final(block.time_s)
         return self._settled()
 
     def dependency_ended(self, dependency: Dependency, outcome: Outcome, reason: str) -> list[Effect]:
-        """Tell the deployments that depend on this transaction, of whatever contract, how it ended."""
+        """Report to the deployments that depend on this transaction, of any contract, how it ended."""
         for deployment in tuple(self.own.values()):
             if dependency in deployment.unmet:
                 deployment.handle(DependencyEnded(dependency, outcome, reason))
@@ -229,7 +229,7 @@ class Deployments:
                 raise AssertionError(f"deployments do not know {type(event).__name__}")
 
     def _accept(self, event: IntentSubmitted) -> None:
-        """A new deployment: it is recorded, and its user gets the id."""
+        """Record a new deployment and reply with its id."""
         self.context.persist(IntentAccepted(event.intent))
         self.context.effects.append(ReplyToUser(event.reply_to, event.intent.id))
         self._add(event.intent, (), dict(event.known_outcomes)).handle(Begun())
@@ -252,7 +252,7 @@ class Deployments:
                 raise AssertionError(f"deployments do not know {type(body).__name__}")
 
     def _take_judged(self, event: ProposalJudged) -> None:
-        """Our own node's answer goes to our own deployment, another's proposal is kept or refused."""
+        """Give our own node's judgement to our own deployment; accept or refuse another node's proposal by it."""
         if event.peer != self.context.node:
             self.proposals.take_judged(event)
             return
@@ -295,7 +295,7 @@ class Deployments:
         return deployment
 
     def _settled(self) -> list[Effect]:
-        """Until nothing is left to be told; what has ended goes."""
+        """Handle posted events until none is left; remove deployments that have ended."""
         while self.context.posted:
             machine, event = self.context.posted.popleft()
             machine.handle(event)

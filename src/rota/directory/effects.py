@@ -1,4 +1,4 @@
-"""What deployments, proposals and the search for contracts order, and their records."""
+"""Effects and records of deployments, proposals and contract discovery."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.model.types import ContractAddress, IntentId, KnownContract, NodeName,
 
 @dataclass(frozen=True, slots=True)
 class JudgeProposal(Effect):
-    """Would this node have this contract, and with which address would it endorse? Told as `ProposalJudged`.
+    """Have the domain judge this contract and name the endorsement address; `ProposalJudged` answers.
 
     `peer` proposes it; it may be our own node. With `signers` it is to be judged with those of all endorsers.
     """
@@ -25,9 +25,9 @@ class JudgeProposal(Effect):
 
 @dataclass(frozen=True, slots=True)
 class CallFactory(Effect):
-    """Have the factory deploy this contract, unless it has used the id already; told as `FactoryCalled` or refused.
+    """Have the factory deploy this contract, unless it has used the id already. See `FactoryCalled`, `FactoryRefused`.
 
-    Calling it again changes nothing: a deployment's id is used once. Of a `ledger` that is not the factory's own,
+    Calling it again changes nothing: a deployment's id is used once. For a `ledger` that is not the factory's own,
     `domain` and `configuration` lead to its code.
     """
 
@@ -42,7 +42,7 @@ class CallFactory(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ListContracts(Effect):
-    """Which of our contracts are open to this peer, in the order of their addresses, after this one? `ContractsListed`.
+    """List our contracts that are open to this peer, in the order of addresses, after this one. See `ContractsListed`.
 
     At most `CONTRACTS_LISTED_MAX`.
     """
@@ -54,7 +54,7 @@ class ListContracts(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SiftContracts(Effect):
-    """Which of these contracts, that a peer says we may have, do we lack? Told as `ContractsSifted`."""
+    """Find those of a peer's listed contracts that this node lacks; `ContractsSifted` answers."""
 
     peer: NodeName
     contracts: tuple[ContractAddress, ...]
@@ -62,7 +62,7 @@ class SiftContracts(Effect):
 
 @dataclass(frozen=True, slots=True)
 class FindGenesis(Effect):
-    """A peer wants to know what this contract is. Told as `GenesisFound` if we have it."""
+    """Find the genesis of this contract for a peer; `GenesisFound` answers if this node has it."""
 
     contract: ContractAddress
     peer: NodeName
@@ -71,7 +71,7 @@ class FindGenesis(Effect):
 
 @dataclass(frozen=True, slots=True)
 class AcquireContract(Effect):
-    """Have this contract from now on, if the chain says that it was deployed so. Told as `AcquisitionEnded`.
+    """Take this contract in if the chain has it deployed in this way; `AcquisitionEnded` answers.
 
     Without `has_consent` it is only verified: our operator has not agreed to the part that it gives to this node.
     """
@@ -85,7 +85,7 @@ class AcquireContract(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ContractWanted(Effect):
-    """Our operator has agreed to a contract of which this peer told us: to the node, which asks the peer again."""
+    """Our operator has agreed to a contract that this peer reported: the node asks the peer again."""
 
     contract: ContractAddress
     peer: NodeName
@@ -93,7 +93,7 @@ class ContractWanted(Effect):
 
 @dataclass(frozen=True, slots=True)
 class TakeInContract(Effect):
-    """From now on this node has this contract, which is in its store: look for its rounds, and host it."""
+    """This node has this contract, which is in its store, from now on: look for its rounds, and host it."""
 
     known: KnownContract
 
@@ -103,7 +103,7 @@ class TakeInContract(Effect):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentAgreed(Record):
-    """Agreed (deployer): all know who signs. Then the factory is called, with these addresses and no others."""
+    """Agreed (deployer): all have the signers. The factory is called after that, with these addresses and no others."""
 
     deployment: IntentId
     signers: tuple[ContractAddress, ...]
@@ -111,12 +111,12 @@ class DeploymentAgreed(Record):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A contract that a peer wants us to have, and with which address we endorse in it, if we do.
+    """A contract that a peer proposes, with our endorsement address if we endorse in it.
 
-    `request_id` is the latest by which it was proposed, `signers` are there when all endorsers have said theirs.
-    `received_at_s` is chain time: it is forgotten by age. `decision` is what our operator said to it, who was asked at
+    `request_id` is that of its latest request, `signers` are set when all endorsers have named theirs.
+    `received_at_s` is chain time, from which it expires. `decision` is our operator's, who was asked at
     `asked_at_s` of chain time and may have given a reason. `contract` is set when it is on the chain already and the
-    peer only told us of it. The endorser's address is told to nobody before the operator has agreed.
+    peer only reported it. The endorser's address is given to no peer before the operator has agreed.
     """
 
     peer: NodeName
@@ -134,7 +134,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentProposed(Record):
-    """Proposed, or decided by the operator (member): then the answer leaves."""
+    """Proposed, or decided by the operator (member): recorded before the answer leaves."""
 
     proposal: Proposal
 
@@ -149,6 +149,6 @@ class ProposalForgotten(Record):
 
 @dataclass(frozen=True, slots=True)
 class ContractTaken(Record):
-    """The chain has a contract that was proposed to us or by us: durable with the block that says so."""
+    """The chain has a contract that was proposed to us or by us: durable with the block that has it."""
 
     known: KnownContract

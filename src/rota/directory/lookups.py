@@ -1,8 +1,8 @@
-"""Which address a party of another node has, for users who ask before there is a contract; one per node.
+"""Look-ups of addresses of other nodes' parties, for users who ask before there is a contract; one per node.
 
-A contract's parties are resolved by its sequencer (`sequencer/parties.py`), again and again until their node answers.
-Here somebody waits: it is asked once for each time that it is wanted, and whoever waited in vain wants it again. The
-party's own node is asked, and nobody else's word counts.
+A contract's parties are resolved by its sequencer (`sequencer/parties.py`), repeatedly until their node answers. Here a
+user waits: the party's node is asked once per request, and a user whose request got no answer repeats it. Only the
+party's own node is asked, and no other node's answer counts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ LOOKUPS_MAX = 10_000
 
 
 class Lookups:
-    """What was asked of others and is not answered."""
+    """Requests to other nodes without an answer."""
 
     def __init__(self, context: StepContext) -> None:
         self.context = context
         self.open: dict[Party, RequestId] = {}
 
     def want(self, party: Party) -> None:
-        """Ask the party's node; what was forgotten is asked anew when it is wanted again."""
+        """Ask the party's node; a forgotten request is made again when it is wanted again."""
         if party not in self.open:
             self.open[party] = self.context.next_id()
             if len(self.open) > LOOKUPS_MAX:
@@ -32,11 +32,11 @@ class Lookups:
         self.context.send(node_of(party), VerifierRequest(self.open[party], party))
 
     def take_request(self, peer: NodeName, request: VerifierRequest) -> None:
-        """Somebody asks for a party of ours: the key store knows."""
+        """Look up a party of this node in the key store for the peer."""
         self.context.effects.append(LookUpVerifier(NO_CONTRACT, peer, request.request_id, request.party))
 
     def answer(self, found: VerifierLookedUp) -> None:
-        """What the key store said. Who uses which party is told to nodes that share a contract, and not here."""
+        """Answer with the key store's result. Only nodes that share a contract learn whether a party is in use."""
         self.context.send(found.peer, VerifierResponse(found.request_id, found.party, found.verifier))
 
     def take_response(self, peer: NodeName, response: VerifierResponse) -> None:

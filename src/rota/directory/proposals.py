@@ -1,19 +1,19 @@
-"""The contracts that others want this node to have: one per node.
+"""Contracts that other nodes propose to this one: one per node.
 
-Theory of operation. A peer proposes a contract before it is on the chain. Whether we have it is for the domain to say;
-what we will have is recorded, and the answer leaves. Every copy of a question is answered. From then on the
+Theory of operation. A peer proposes a contract before it is on the chain. The domain judges whether this node may have
+it; an accepted proposal is recorded before the answer leaves. Every copy of a request is answered. From then on the
 chain is asked for a deployment under that id, and one whose genesis, signers and threshold are the proposal's is the
 contract: it is taken in with the very block that has it, so that no round of it is missed.
 
-A contract in which this node endorses or coordinates needs its operator's consent (`consent.py`). Where the policy says
-that the operator is asked, the proposal is stored as a question, the peer gets "busy" and since when the operator is
-asked, and nothing of the contract is done here: no address is told, the chain is not searched for it, and a contract
+A contract in which this node endorses or coordinates needs its operator's consent (`consent.py`). Where the policy
+requires a decision, the proposal is stored as a question, the peer gets "busy" and since when the operator is
+asked, and nothing else happens for the contract: no address is given, the chain is not searched for it, and a contract
 that is on the chain already is not taken in. The operator's decision is recorded. Questions
 have a room of their own, shared fairly between peers, and expire `proposal_ttl_s` after the operator was asked.
 
-A proposal is kept under its proposer and its id, so that nobody can take another's. What one peer may have kept here
-is bounded, and so is what all may. It is forgotten when the contract is there, when it is withdrawn, or when its
-proposer has not spoken of it for `proposal_ttl_s` of chain time.
+A proposal is kept under its proposer and its id, so that no peer can take another's. The proposals kept for one peer
+are bounded, and so are those for all. One is forgotten when the contract is there, when it is withdrawn, or when its
+proposer has not repeated it for `proposal_ttl_s` of chain time.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from rota.model.genesis import MalformedGenesis, decode_genesis, genesis_hash
 from rota.model.types import IntentId, KnownContract, NodeName, RequestId
 from rota.wire.messages import ContractTakenIn, DeploymentAnswer, DeploymentProposal, Verdict
 
-# One peer has at most one part in so many of all the room there is.
+# One peer may use at most this fraction of all the room.
 PEER_SHARE = 4
-# How old a proposal may be, in parts of its life, before a reminder makes it new.
+# The age, as a fraction of its lifetime, from which a reminder renews a proposal.
 RENEWAL_SHARE = 48
-# Questions to the operator have at most one part in so many of the room for all proposals.
+# Questions to the operator may use at most this fraction of the room for all proposals.
 QUESTIONS_SHARE = 4
 JUDGING_MAX = 64
-# To judge one takes a quarter of a millisecond, and of a large one twenty. In an interval each peer always has the
-# least, and up to the most of it as long as all together stay within theirs.
+# Judging one takes a quarter of a millisecond, and of a large one twenty. In an interval each peer always has the
+# least number, and up to the most as long as all together stay within theirs.
 LARGE_BYTES = 65_536
 JUDGED_LEAST = 8
 JUDGED_OF_PEER_MAX = 64
@@ -53,7 +53,7 @@ Key = tuple[NodeName, IntentId]
 
 
 class Proposals:
-    """What others have proposed to this node."""
+    """The proposals of other nodes to this one."""
 
     def __init__(self, context: StepContext, stored: tuple[Proposal, ...], consent: Consent = OPEN) -> None:
         self.context = context
@@ -65,17 +65,17 @@ class Proposals:
 
     @property
     def questions(self) -> tuple[Proposal, ...]:
-        """What the operator is asked about, the oldest first."""
+        """The proposals that await the operator's decision, the oldest first."""
         return tuple(each for each in self.kept.values() if each.decision is Decision.ASKED)
 
     def awaited(self) -> tuple[IntentId, ...]:
-        """The ids under which the chain may have a contract for us."""
+        """Return the ids under which the chain may have a contract for us."""
         return tuple(dict.fromkeys(each.deployment for each in self._agreed_to()))
 
     # Peers.
 
     def take(self, peer: NodeName, body: DeploymentProposal) -> None:
-        """Answered at once if we have it, or no room for it; else it is judged first."""
+        """Answer at once if it is known, or there is no room; otherwise have it judged first."""
         key = (peer, body.deployment)
         kept = self.kept.get(key)
         if kept is not None and kept.genesis != body.genesis:
@@ -92,7 +92,7 @@ class Proposals:
             self.context.effects.append(order)
 
     def take_judged(self, event: ProposalJudged) -> None:
-        """Refused: the peer is told. Accepted: it is recorded, or the operator is asked."""
+        """Take a judgement: refuse, or record the proposal, or ask the operator."""
         key = (event.peer, event.deployment)
         body = self.judging.get(key)
         if body is None or body.request_id != event.request_id:
@@ -125,10 +125,10 @@ class Proposals:
             self._answer(event.peer, body, Verdict.BUSY, flaw)
 
     def take_withdrawn(self, peer: NodeName, deployment: IntentId) -> None:
-        """It is not awaited any more; one that is being judged is forgotten when that is done.
+        """Forget a withdrawn proposal; one that is being judged is forgotten after that.
 
-        Until then the peer's next proposal under this id waits: a judgement must not count for another genesis. What
-        the chain has is not the peer's to withdraw.
+        Until then the peer's next proposal under this id waits: a judgement must not count for another genesis. A peer
+        cannot withdraw a contract that is on the chain.
         """
         key = (peer, deployment)
         kept = self.kept.get(key)
@@ -142,7 +142,7 @@ class Proposals:
     # The operator.
 
     def decide(self, event: ProposalDecided) -> None:
-        """Our operator agrees or refuses; the peer learns of it, by the latest question that it asked."""
+        """Take our operator's decision; the peer gets it in answer to its latest request."""
         key = (event.peer, event.deployment)
         kept = self.kept.get(key)
         if kept is None or kept.decision is not Decision.ASKED:
@@ -165,13 +165,13 @@ class Proposals:
         self.context.effects.append(ReplyToUser(event.reply_to, event.deployment, error, is_temporary))
 
     def _policy_for(self, peer: NodeName, genesis: bytes) -> Decision:
-        """A contract that asks nothing of this node needs no consent."""
+        """Return the policy's decision; a contract that requires nothing of this node needs no consent."""
         if not decode_genesis(genesis).has_part_for(self.context.node):
             return Decision.GIVEN
         return self.consent.to_proposal_of(peer)
 
     def _ask_operator(self, proposal: Proposal) -> str:
-        """Store it as a question; why there is no room for it, if there is none."""
+        """Store it as a question; return why there is no room for it, or ""."""
         config = self.context.config
         asked = {(each.peer, each.deployment): len(each.genesis) for each in self.questions}
         try:
@@ -185,12 +185,12 @@ class Proposals:
         self._write(replace(proposal, decision=Decision.ASKED, asked_at_s=max(1, self.context.chain_time_s)))
         return ""
 
-    # Contracts that are on the chain already, and of which a peer told us (`node/acquaintance.py`).
+    # Contracts that are on the chain already, as peers reported (`node/acquaintance.py`).
 
     def may_acquire(self, deployment: IntentId, genesis: bytes) -> bool:
-        """Whether this node may have it: it asks nothing of us, or our operator has agreed to this very contract.
+        """Whether this node may have it: it has no part in it, or our operator has agreed to this very contract.
 
-        Who told us of it is not who made it, so that a list of nodes does not help.
+        The peer that reports it is not its author, so a list of nodes does not help.
         """
         try:
             has_part = decode_genesis(genesis).has_part_for(self.context.node)
@@ -201,7 +201,7 @@ class Proposals:
         return any(each.decision is Decision.GIVEN for each in self._same(deployment, genesis))
 
     def take_acquisition(self, event: AcquisitionEnded) -> None:
-        """The chain has it, and our operator has to agree to it; or it is ours now, and nothing is asked any more."""
+        """Ask the operator about a contract on the chain that needs consent; drop an accepted one's questions."""
         if event.verdict is Verdict.ACCEPTED:
             for key in [key for key, each in self.kept.items() if each.contract == event.contract]:
                 del self.kept[key]
@@ -220,7 +220,7 @@ class Proposals:
     # The chain.
 
     def known_in(self, deployed: FactoryDeployment, height: int) -> KnownContract | None:
-        """The contract that was proposed to us, if this is it."""
+        """Return the contract if it was proposed to us, else None."""
         for proposal in self._under(deployed.intent):
             genesis = decode_genesis(proposal.genesis)
             if is_as_agreed(deployed, genesis_hash(proposal.genesis), proposal.signers, genesis):
@@ -228,14 +228,14 @@ class Proposals:
         return None
 
     def taken_in(self, known: KnownContract) -> None:
-        """The contract is there: who proposed it hears of it, and it is proposed no longer."""
+        """Note that the contract is there: notify its proposers, and delete the proposals."""
         for proposal in self._under(known.deployment):
             if (proposal.genesis, proposal.signers) == (known.genesis, known.signers):
                 del self.kept[proposal.peer, proposal.deployment]
                 self.context.send(proposal.peer, ContractTakenIn(known.deployment))
 
     def time_is_final(self, chain_time_s: int) -> None:
-        """What nobody has spoken of for long is forgotten."""
+        """Forget proposals that were not repeated for long."""
         ttl_s = self.context.config.proposal_ttl_s
         for key in [key for key, kept in self.kept.items() if chain_time_s - kept.received_at_s > ttl_s]:
             forgotten = self.kept.pop(key)
@@ -245,7 +245,7 @@ class Proposals:
                 self._send(forgotten, forgotten.request_id, Verdict.REFUSED, reason)
 
     def _agreed_to(self) -> list[Proposal]:
-        """What the chain may have for us."""
+        """Return the agreed proposals that the chain may have."""
         return [each for each in self.kept.values() if each.signers and each.decision is Decision.GIVEN]
 
     def _under(self, deployment: IntentId) -> list[Proposal]:
@@ -254,7 +254,7 @@ class Proposals:
     # Room.
 
     def _flaw_of(self, peer: NodeName, kept: Proposal | None, body: DeploymentProposal) -> str:
-        """Why there is no room for it; what replaces a proposal takes no more room."""
+        """Return why there is no room for it, or ""; one that replaces a proposal takes no more room."""
         if len(self.judging) >= JUDGING_MAX or not self._may_be_judged(peer, body):
             return "it judges as many contracts as it can at a time"
         if kept is not None:
@@ -270,7 +270,7 @@ class Proposals:
         return ""
 
     def _may_be_judged(self, peer: NodeName, body: DeploymentProposal) -> bool:
-        """What is refused takes no room, so that a peer could have us judge without end."""
+        """Whether the peer's rate allows another judgement: a refused proposal takes no room, so room is no limit."""
         interval_ms, is_due = self.context.config.request_timeout_ms, self.pacing.is_due
         if len(body.genesis) > LARGE_BYTES and not is_due(("large", peer), interval_ms, LARGE_JUDGED_MAX):
             return False
@@ -280,10 +280,10 @@ class Proposals:
         return is_in_share and is_due("all", interval_ms, JUDGED_MAX)
 
     def _is_no_news(self, kept: Proposal, body: DeploymentProposal) -> bool:
-        """A copy of an earlier question, late as it is, or one that says the same of what is still new.
+        """Whether it is a copy of an earlier, possibly late request, or repeats a recent proposal.
 
-        Nothing is news after the operator refused, or while the operator is asked, unless the policy is another one
-        since a restart.
+        After the operator refused, or while the operator is asked, nothing is new unless the policy has changed
+        with a restart.
         """
         if body.request_id < kept.request_id or kept.decision is Decision.REFUSED:
             return True
@@ -293,13 +293,13 @@ class Proposals:
         is_old = age_s > self.context.config.proposal_ttl_s // RENEWAL_SHARE
         return body.signers == kept.signers and not is_old
 
-    # Saying.
+    # Answers.
 
     def _answer(self, peer: NodeName, body: DeploymentProposal, verdict: Verdict, reason: str = "") -> None:
         self.context.send(peer, DeploymentAnswer(body.request_id, body.deployment, verdict, None, reason))
 
     def _tell_decision(self, kept: Proposal, request_id: RequestId) -> None:
-        """What the peer is answered. While the operator is asked, its latest question is the one to answer later."""
+        """Answer by the decision; while the operator is asked, note the peer's latest request to answer it later."""
         if kept.decision is Decision.GIVEN:
             self._send(kept, request_id, Verdict.ACCEPTED)
         elif kept.decision is Decision.REFUSED:

@@ -31,11 +31,11 @@ from rota.wire.sizes import in_parts, transition_bytes
 
 RECEIVED_KEPT_MAX = 10_000
 DELIVERY_BYTES_MAX = 1_048_576
-# Above all parts of a round: what was asked for may hold less than the part that is owed, and its acknowledgement
+# Above all parts of a round: a requested answer may hold less than the part that is owed, and its acknowledgement
 # must not end that delivery.
 FOUND_PARTS_FROM = 65_536
 BACKOFF_STEPS_MAX = 16
-# Peers that are owed states and known in memory: a list may name nodes that do not exist.
+# Peers that are owed states and are in memory: a list may name nodes that do not exist.
 PEERS_OWED_MAX = 4_096
 
 
@@ -73,7 +73,7 @@ class _Peer:
     """A peer that is owed states. `is_behind`: the store has deliveries to it that are not in the window.
 
     Then the window only shrinks, and is filled from the store when it is empty. A delivery that becomes durable while
-    the store is being read makes that answer stale: there may be more than it says. `fresh_ms` is when the peer
+    the store is being read makes that answer stale: there may be more. `fresh_ms` is when the peer
     acknowledged last, or when its window was filled last.
     """
 
@@ -109,7 +109,7 @@ class Distribution:
     # Delivering.
 
     def take(self, now_ms: int, order: DispatchRound) -> None:
-        """A round's dispatch is durable, and with it the list of its deliveries."""
+        """Take a round's durable dispatch, and with it its deliveries."""
         for delivery in deliveries_of(order, self.node):
             peer = self._peer(now_ms, delivery.peer)
             if peer.is_behind:
@@ -132,7 +132,7 @@ class Distribution:
         self._limit_memory(now_ms)
 
     def take_due(self, now_ms: int) -> list[Delivery | RecallDeliveries]:
-        """Deliveries to send and windows to recall now; each is due again, later each time."""
+        """Return the deliveries to send and windows to recall now; repeats follow with a growing backoff."""
         due: list[Delivery | RecallDeliveries] = []
         while (next_ms := self.next_due_ms()) is not None and next_ms <= now_ms:
             _, _, name, key = heappop(self._due)
@@ -148,7 +148,7 @@ class Distribution:
         return due
 
     def next_due_ms(self) -> int | None:
-        """When something is to be sent or recalled; entries that no longer count are dropped here."""
+        """Return when the next send or recall is due; outdated entries are dropped here."""
         due = self._due
         while due and not self._is_current(*due[0][1:]):
             heappop(due)
@@ -156,7 +156,7 @@ class Distribution:
 
     @property
     def open_count(self) -> int:
-        """How many deliveries in memory are not acknowledged."""
+        """The number of deliveries in memory without acknowledgement."""
         return sum(len(peer.window) for peer in self._peers.values())
 
     @property
@@ -165,11 +165,11 @@ class Distribution:
         return tuple(self._peers)
 
     def is_open(self, peer: NodeName, digest: Digest, part: int) -> bool:
-        """This delivery is in memory and not acknowledged."""
+        """Whether this delivery is in memory and not acknowledged."""
         return peer in self._peers and (digest, part) in self._peers[peer].window
 
     def acknowledged(self, now_ms: int, name: NodeName, digest: Digest, part: int) -> None:
-        """The acknowledgement is durable."""
+        """Close a delivery whose acknowledgement is durable."""
         if self.is_open(name, digest, part):
             peer = self._peers[name]
             self._close(peer, (digest, part))
@@ -177,7 +177,7 @@ class Distribution:
             self._go_on(now_ms, name, peer)
 
     def connection_changed(self, now_ms: int, name: NodeName, connected: bool) -> None:
-        """Nothing is sent over a connection that is down; when it is back, at once."""
+        """Stop sending over a connection that is down; send at once when it is back."""
         if not connected:
             self.lost[name] = None
             return
@@ -192,7 +192,7 @@ class Distribution:
         self._go_on(now_ms, name, peer)
 
     def _peer(self, now_ms: int, name: NodeName) -> _Peer:
-        """A peer that is owed states, or may be: the store knows of a peer that was forgotten."""
+        """Return a peer's record: it is owed states, or may be, as the store knows peers that were forgotten."""
         if name not in self._peers:
             if len(self._peers) >= PEERS_OWED_MAX:
                 self._forget(min(self._peers, key=lambda each: self._peers[each].fresh_ms))
@@ -204,7 +204,7 @@ class Distribution:
         return self._peers[name]
 
     def _note_behind(self, now_ms: int, name: NodeName) -> None:
-        """The store has deliveries to this peer, and none is in memory."""
+        """Note that the store has deliveries to this peer, and none is in memory."""
         peer = self._peers[name] = _Peer(now_ms, is_behind=True)
         self._recall_at(now_ms, name, peer)
 
@@ -229,7 +229,7 @@ class Distribution:
             self.size -= open_.size
 
     def _go_on(self, now_ms: int, name: NodeName, peer: _Peer) -> None:
-        """An empty window is filled from the store, or nothing is owed any more."""
+        """Have an empty window filled from the store, or end the peer's record."""
         if not peer.window and peer.is_behind:
             self._recall_at(now_ms, name, peer)
         elif not peer.window:
@@ -239,7 +239,7 @@ class Distribution:
         self.size -= self._peers.pop(name).size
 
     def _limit_memory(self, now_ms: int) -> None:
-        """Windows go back to the store, that of the peer first which has not acknowledged for the longest time."""
+        """Return windows to the store, first that of the peer which has not acknowledged for the longest time."""
         while self.size > self.config.deliveries_bytes_max:
             holding = [name for name, peer in self._peers.items() if peer.window]
             if len(holding) == 1:
@@ -252,7 +252,7 @@ class Distribution:
             self._recall_at(now_ms + self._recall_backoff_ms(peer), name, peer)
 
     def _recall(self, now_ms: int, name: NodeName, peer: _Peer) -> RecallDeliveries:
-        """A question to the store, which is asked again if the store does not answer; a silent peer gets one."""
+        """Return the request to the store, repeated without an answer; a silent peer gets one delivery."""
         if peer.recall == 0:
             self._recalls += 1
             peer.recall, peer.is_stale = self._recalls, False
@@ -289,17 +289,17 @@ class Distribution:
     # Receiving.
 
     def is_received(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
-        """All states whose bytes are in here are durable, whoever sent them first, under whatever digest."""
+        """Whether all states with bytes in here are durable, from any sender and under any digest."""
         return all((contract, state) in self.received for state in states_with_bytes(transitions))
 
     def is_own_written(self, contract: ContractAddress, transition: Transition) -> bool:
-        """What our endorser has seen of it is durable; the lists in a copy that a peer sent may be false."""
+        """Whether the transition seen by our endorser is durable; the lists in a peer's copy may be false."""
         return all(self.received.get((contract, state), False) for state in states_with_bytes((transition,)))
 
     def note_received(
         self, contract: ContractAddress, transitions: tuple[Transition, ...], is_own: bool = False
     ) -> None:
-        """These states are durable now; the oldest are forgotten first, and written again if they come again."""
+        """Note that these states are durable; the oldest are forgotten first, and written again if they come again."""
         for state in states_with_bytes(transitions):
             key = (contract, state)
             self.received[key] = is_own or self.received.get(key, False)
@@ -307,16 +307,16 @@ class Distribution:
             del self.received[next(iter(self.received))]
 
     def forget_received(self, leaves: set[tuple[ContractAddress, Leaf]]) -> None:
-        """The states of these are written again if they come again."""
+        """Forget that the states of these leaves are durable, so that they are written again if they come again."""
         gone = [key for key in self.received if (key[0], key[1].leaf) in leaves]
         for key in gone:
             del self.received[key]
 
 
 def deliveries_of(order: DispatchRound, node: NodeName) -> tuple[Delivery, ...]:
-    """What a round's dispatcher owes to whom: not itself, and not a transition to its own sender, who made it.
+    """Return the deliveries that a round's dispatcher owes: none to itself, and no transition to its own sender.
 
-    What it may not see itself it cannot pass on.
+    Contents that the dispatcher may not see cannot be in them.
     """
     owed: dict[NodeName, list[Transition]] = {}
     for transition, sender in zip(order.transitions, order.senders, strict=True):
@@ -338,12 +338,12 @@ def delivery_bytes(delivery: Delivery) -> int:
 
 
 def parts_of(transitions: Iterable[Transition]) -> tuple[tuple[Transition, ...], ...]:
-    """What goes in one message each, so that no frame grows too large; a transition is never divided."""
+    """Split transitions into messages, so that no frame grows too large; a transition is never divided."""
     return in_parts(transitions, transition_bytes, DELIVERY_BYTES_MAX)
 
 
 def order_of(contract: ContractAddress, record: TransitionPrepared) -> DispatchRound:
-    """A prepared transition as a round of its own, which its leaf names: members of one round are prepared apart."""
+    """Return a prepared transition as a round of its own, named by its leaf: members are prepared separately."""
     prepared = record.prepared
     return DispatchRound(
         contract,
@@ -364,10 +364,10 @@ def states_with_bytes(transitions: tuple[Transition, ...]) -> tuple[StateId, ...
 def fullest(
     found: Iterable[tuple[Digest, Transition]], leaves: tuple[Leaf, ...], peer: NodeName | None = None
 ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
-    """Of each of these leaves the copy with the most states in it, the earliest of equals, by round.
+    """Return for each of these leaves the copy with the most states in it, the earliest of equals, by round.
 
-    What a sender permitted it has alone and whole; what was distributed to it, or dispatched by it, may hold less. For
-    a peer the states count that it may see: a copy that somebody sent us with false lists displaces no other.
+    A sender alone has a permitted one whole; a distributed or dispatched copy may hold less. For
+    a peer only states that it may see count: a received copy with false lists displaces no other.
     """
 
     def count(transition: Transition) -> int:

@@ -1,4 +1,4 @@
-"""What the exchange of private states orders, and its records."""
+"""Effects and records of the exchange of private states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RecallDeliveries(Effect):
 
 @dataclass(frozen=True, slots=True)
 class StatesReceived(Record):
-    """State received: then the acknowledgement leaves. Without a peer it is what our own endorser has seen."""
+    """State received: recorded before the acknowledgement leaves. Without a peer, our own endorser has seen it."""
 
     digest: Digest
     transitions: tuple[Consistent, ...]

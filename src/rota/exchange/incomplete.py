@@ -2,9 +2,9 @@
 
 Theory of operation. The node that distributes a transition may leave out the content of a state whose list names this
 node. When the transition is on the chain, this node asks the members and endorsers for it by leaf, less and less often,
-until it has all contents or has asked `TIMES_MAX` times. A transition that is not on the chain is not asked for: a peer
-can make up any number of them. No leaf binds the lists, so a distributor that also takes this node off the list is not
-noticed here.
+until it has all contents or has asked `TIMES_MAX` times. It does not ask for a transition that is not on the chain: a
+peer can make up any number of them. No leaf binds the lists, so a distributor that also takes this node off the list is
+not noticed here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TIMES_MAX: Final = 8
 
 @dataclass(slots=True)
 class Lacking:
-    """The states of one transition whose contents this node may see and was not sent. A peer showed it."""
+    """The states of one transition whose contents this node may see and did not get. A peer showed it."""
 
     peer: NodeName
     contract: ContractAddress
@@ -33,7 +33,7 @@ class Lacking:
 
 
 class Incomplete:
-    """The incomplete transitions, and when to look at them again."""
+    """The incomplete transitions, and when to check them again."""
 
     def __init__(self, node: NodeName, interval_ms: int) -> None:
         self.node = node
@@ -43,7 +43,7 @@ class Incomplete:
         self._of_peer: dict[NodeName, int] = {}
 
     def note(self, now_ms: int, peer: NodeName, contract: ContractAddress, transition: Transition) -> None:
-        """A peer sent this; it has a bounded number of places for transitions that lack contents."""
+        """Note an incomplete transition from a peer, which has a bounded number of places for them."""
         listed = [state for state in transition.outputs if state.content is None and self.node in state.distribution]
         key, count = (contract, transition.leaf), self._of_peer.get(peer, 0)
         if not listed or key in self._lacking:
@@ -56,7 +56,7 @@ class Incomplete:
             self.look_at_ms = self.look_at_ms if self.look_at_ms is not None else due_ms
 
     def take_due(self, now_ms: int) -> list[Lacking]:
-        """What is due now; it is due again, later each time."""
+        """Return those that are due now; the next time follows with a growing backoff."""
         if self.look_at_ms is None or self.look_at_ms > now_ms:
             return []
         due = [each for each in self._lacking.values() if each.due_ms <= now_ms]
@@ -67,7 +67,7 @@ class Incomplete:
         return due
 
     def forget(self, lacking: Lacking) -> None:
-        """It is complete, or is not asked for any more."""
+        """Remove one that is complete, or no longer asked for."""
         del self._lacking[lacking.contract, lacking.leaf]
         self._of_peer[lacking.peer] -= 1
         if not self._of_peer[lacking.peer]:

@@ -1,17 +1,17 @@
-"""States that peers sent and that are not on the chain: how much room they take, and until when (trust, T4).
+"""States from peers that are not on the chain: their room, and until when it is needed (trust, T4).
 
 Theory of operation. A transition that agrees with itself costs its author nothing, so a peer could fill a disk with
-transitions that it never commits. Each peer therefore has a quota for those that the chain has said nothing of: it
-always has `LEAST`, and up to `MOST` as long as all peers together take no more than `COMMON` beyond that. When there is
-no room, nothing is written and nothing acknowledged, and the peer sends it again later. What was acknowledged is kept
+transitions that it never commits. Each peer therefore has a quota for those that no block has: it
+always has `LEAST`, and up to `MOST` as long as all peers together take no more than `COMMON` beyond that. Without
+room nothing is written or acknowledged, and the peer sends it again later. An acknowledged one is kept
 until the chain has it or its bound has passed in final time (`store.listening` deletes it then).
 
-A transition leaves its quota when a block has an outcome of it, which its author pays for, and when it has expired. One
-that was skipped may be dispatched anew with a later bound: it is then written again, so that the store knows the bound.
+A transition leaves its quota when a block has an outcome of it, which its author pays for, and when it has expired. A
+skipped one may be dispatched again with a later bound: it is then written again, so that the store has the bound.
 
-What this node asked for because the chain has it needs no room. The bound of what a peer sends may lie ahead of the
-chain by a week, or by `AHEAD_VALIDITIES` times the longest validity of this node's configuration; another node may have
-a longer one. A node that is further behind takes states when it has caught up.
+Transitions that this node asked for because the chain has them need no room. The bound of a peer's transition may
+lie ahead of the chain by a week, or by `AHEAD_VALIDITIES` times the longest validity of this node's configuration;
+another node may have a longer one. A node that is further behind takes states when it has caught up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rota.wire.sizes import transition_bytes
 
 
 class Room(NamedTuple):
-    """So many transitions, and so many bytes."""
+    """An amount of room: transitions, and bytes."""
 
     transitions: int
     size_bytes: int
@@ -38,19 +38,19 @@ MOST: Final = Room(32_768, 128 * MEBIBYTE)
 COMMON: Final = Room(65_536, 256 * MEBIBYTE)
 PEERS_MAX: Final = 1_024
 ASKED_MAX: Final = 65_536
-# A peer's word on a bound is not believed to be shorter than this many of the longest validities, as in the store.
+# A bound claimed by a peer counts as at least this many of the longest validities, as in the store.
 LEAST_VALIDITIES: Final = 2
 AHEAD_VALIDITIES: Final = 16
 AHEAD_LEAST_S: Final = 604_800
 LOOK_EVERY_S: Final = 60
 
 Key = tuple[ContractAddress, Leaf]
-# Who sent it, its size in bytes, and until when it may be committed, in chain time.
+# The peer that sent it, its size in bytes, and until when it may be committed, in chain time.
 Sent = tuple[NodeName, int, int]
 
 
 class SentTransition(NamedTuple):
-    """A transition that a peer sent and the chain has said nothing of, as the store has it."""
+    """A transition from a peer that no block has, as stored."""
 
     contract: ContractAddress
     leaf: Leaf
@@ -68,7 +68,7 @@ class _Usage:
 
 
 class Unconfirmed:
-    """The transitions of one node that peers sent and the chain has said nothing of."""
+    """The transitions of one node that peers sent and no block has."""
 
     def __init__(self, config: Config, stored: Iterable[SentTransition] = ()) -> None:
         longest_s = max(config.validity_s, config.prepared_validity_s)
@@ -76,7 +76,7 @@ class Unconfirmed:
         self.ahead_s = max(AHEAD_VALIDITIES * longest_s, AHEAD_LEAST_S)
         self.sent: dict[Key, Sent] = {}
         self.usage: dict[NodeName, _Usage] = {}
-        # What all peers together take beyond what each of them always has.
+        # The room that all peers together take beyond each one's minimum.
         self.common_count = 0
         self.common_bytes = 0
         self.asked: dict[Key, None] = {}
@@ -86,10 +86,10 @@ class Unconfirmed:
             self.sent[each.contract, each.leaf] = (each.peer, each.size_bytes, each.until_s)
             self._account(each.peer, 1, each.size_bytes)
 
-    # What is sent.
+    # Received transitions.
 
     def note_asked(self, contract: ContractAddress, leaves: Iterable[Leaf]) -> None:
-        """The chain has these, and this node asks for their states."""
+        """Note leaves that the chain has and whose states this node requests."""
         for leaf in leaves:
             self.asked.pop((contract, leaf), None)
             self.asked[contract, leaf] = None
@@ -97,16 +97,16 @@ class Unconfirmed:
             del self.asked[next(iter(self.asked))]
 
     def outlives(self, contract: ContractAddress, transition: Transition) -> bool:
-        """It is known with an earlier bound, which has to be written anew."""
+        """Whether it is known with an earlier bound, so that the new one has to be written."""
         sent = self.sent.get((contract, transition.leaf))
         return sent is not None and sent[2] < transition.valid_until_s
 
     def take(
         self, peer: NodeName, contract: ContractAddress, transitions: Iterable[Transition], chain_time_s: int
     ) -> bool:
-        """Room for all of these on the account of this peer, or for none. Those that are known keep theirs.
+        """Take room for all of these on the account of this peer, or for none. Known ones keep theirs.
 
-        A later bound or a larger copy is on the account of the peer that sends it: nobody holds another peer's quota
+        A later bound or a larger copy is on the account of the peer that sends it: no peer uses another's quota
         with copies, nor takes room with a copy that comes after a small one, also in the same message. There is no
         room for a bound that is later than any of an honest sender, as far as our index knows the time.
         """
@@ -152,7 +152,7 @@ class Unconfirmed:
         return is_in_common and count <= MOST.transitions and size_bytes <= MOST.size_bytes
 
     def _account(self, peer: NodeName, count: int, size_bytes: int) -> None:
-        """A peer takes so much more, or less."""
+        """Add to the room that a peer takes, or subtract."""
         usage = self.usage.get(peer)
         if usage is None:
             usage = self.usage[peer] = _Usage()
@@ -166,10 +166,10 @@ class Unconfirmed:
         if not usage.count:
             del self.usage[peer]
 
-    # What the chain says.
+    # From the chain.
 
     def release(self, keys: Iterable[Key]) -> list[Key]:
-        """These take no room any more; those that did."""
+        """Release the room of these; return those that had some."""
         released: list[Key] = []
         freed: dict[NodeName, int] = {}
         counts: dict[NodeName, int] = {}
@@ -184,7 +184,7 @@ class Unconfirmed:
         return released
 
     def take_expired(self, final_time_s: int) -> list[Key]:
-        """Those whose bound has passed in final time; they take no room any more. Looked for once in a while."""
+        """Release and return those whose bound has passed in final time. Checked once in a while."""
         if final_time_s < self._look_at_s or not self.sent:
             return []
         self._look_at_s = final_time_s + LOOK_EVERY_S

@@ -1,4 +1,4 @@
-"""Memory with a bound: the entry that was noted first is forgotten first."""
+"""Bounded memory: the oldest entry is forgotten first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ Value = TypeVar("Value")
 
 
 def forget_oldest(noted: dict[Key, Value], most: int) -> None:
-    """To be called after each new entry."""
+    """Forget the oldest entries beyond `most`; call it after each new entry."""
     if len(noted) > most:
         del noted[next(iter(noted))]

@@ -19,14 +19,14 @@ VALIDITY_MARGIN_S = 60
 
 
 class Ids:
-    """The ids of one life of a node: of whatever contract, a later one is greater, and after a restart too."""
+    """The ids of one run of a node: a later one, of any contract and also after a restart, is greater."""
 
     def __init__(self, incarnation: int) -> None:
         self.incarnation = incarnation
         self._counter = 0
 
     def next(self) -> RequestId:
-        """A fresh one."""
+        """Return a fresh id."""
         self._counter += 1
         return RequestId(self.incarnation, self._counter)
 
@@ -58,7 +58,7 @@ class StepContext:
 
     @property
     def incarnation(self) -> int:
-        """The number of this node's present life."""
+        """The number of this node's present run."""
         return self.ids.incarnation
 
     @property
@@ -68,11 +68,11 @@ class StepContext:
 
     @property
     def has_part(self) -> bool:
-        """This node coordinates or endorses here; others have at most intents here."""
+        """Whether this node coordinates or endorses here; other nodes have at most intents here."""
         return self.node in self.contract.committee or self.node in self.contract.endorsers
 
     def latest_valid_until_s(self, is_prepared: bool) -> int:
-        """How long what another node has made may be valid: its index may be a little ahead of ours (ledger)."""
+        """Return until when another node's transition may be valid; its index may be a little ahead (ledger)."""
         validity_s = self.config.prepared_validity_s if is_prepared else self.config.validity_s
         return self.chain_time_s + validity_s + VALIDITY_MARGIN_S
 
@@ -81,7 +81,7 @@ class StepContext:
         return self.ids.next()
 
     def send(self, peer: NodeName, message: Message) -> None:
-        """Say something to a node, with what every message carries of its author (protocol §4, §6)."""
+        """Send a message to a node, with the author's data that every message carries (protocol §4, §6)."""
         ids = self.ids
         envelope = Envelope(
             self.contract.address,
@@ -97,7 +97,7 @@ class StepContext:
             self.speaks_to_itself = True
 
     def post(self, machine: Handler, event: Event) -> None:
-        """Tell a machine something once the present event is dealt with."""
+        """Give a machine an event after the present one."""
         self.posted.append((machine, event))
 
     def persist(self, record: Record) -> None:
@@ -105,11 +105,11 @@ class StepContext:
         self.records.append(record)
 
     def after(self, delay_ms: int) -> int:
-        """The time that lies so far ahead."""
+        """Return the time after this delay."""
         return self.now_ms + delay_ms
 
     def next_beat_ms(self) -> int:
-        """The next beat of this node's clock: all its contracts beat together, so that a peer gets one frame (§6)."""
+        """Return the next beat of this node's clock, common to its contracts, so that a peer gets one frame (§6)."""
         return (self.now_ms // self.config.heartbeat_ms + 1) * self.config.heartbeat_ms
 
     def backoff_ms(self, attempt: int, first_ms: int, most_ms: int, growth: float = 2.0) -> int:

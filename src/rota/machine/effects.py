@@ -23,20 +23,20 @@ from rota.wire.messages import Envelope, PreparedTransaction
 
 
 class Effect:
-    """An order to the world around the core."""
+    """An order that the running node or the simulator carries out."""
 
     __slots__ = ()
 
 
 class Record:
-    """Something that a syncpoint makes durable."""
+    """Data that a syncpoint makes durable."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SendMessage(Effect):
-    """Send to a peer; it may be lost."""
+    """Send a message to a peer; it may be lost."""
 
     peer: NodeName
     envelope: Envelope
@@ -52,14 +52,14 @@ class Persist(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ReplyToUser(Effect):
-    """Answer a user's request; an empty error means that it was taken, and that this is durable."""
+    """Answer a user's request; an empty error means that the request was accepted, durably."""
 
     reply_to: str
     intent: IntentId
     error: str = ""
-    # The same request may be taken later.
+    # The same request may be accepted later.
     is_temporary: bool = False
-    # The field of the request that the error is about, if it is about one.
+    # The field of the request that the error is about, if any.
     field: str = ""
 
 
@@ -72,9 +72,9 @@ class ReportReceipt(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ReportVerifier(Effect):
-    """The answer to `VerifierWanted`: by its own node's word this verifier stands for a party; empty for a stranger.
+    """The answer to `VerifierWanted`: a party's verifier, as its own node reports it; empty for an unknown party.
 
-    `announced` says whether that node's users have used the party, None when it did not say.
+    `announced` is whether that node's users have used the party, None when it did not report that.
     """
 
     contract: ContractAddress
@@ -94,7 +94,7 @@ class FindStates(Effect):
 
 @dataclass(frozen=True, slots=True)
 class LookUpVerifier(Effect):
-    """Which verifier has this party of our own node, and if that is asked, have our users used it?
+    """Look up the verifier of a party of this node, and on request whether users here have used the party.
 
     The answer goes to `peer`.
     """
@@ -108,7 +108,7 @@ class LookUpVerifier(Effect):
 
 @dataclass(frozen=True, slots=True)
 class DispatchRound(Effect):
-    """Make this round a base-ledger transaction: to the node's submitter."""
+    """Dispatch this round as a base-ledger transaction, through the node's submitter."""
 
     contract: ContractAddress
     digest: Digest
@@ -121,14 +121,14 @@ class DispatchRound(Effect):
 
 @dataclass(frozen=True, slots=True)
 class IntentAccepted(Record):
-    """Intent accepted: then the user gets its id."""
+    """Intent accepted: recorded before the user gets its id."""
 
     intent: Intent
 
 
 @dataclass(frozen=True, slots=True)
 class TransitionPrepared(Record):
-    """Prepared at the coordinator: then it is sent to its sender, until that acknowledges it."""
+    """Prepared at the coordinator: recorded before it is sent to its sender, until that acknowledges it."""
 
     sender: NodeName
     prepared: PreparedTransaction
@@ -137,6 +137,6 @@ class TransitionPrepared(Record):
 
 @dataclass(frozen=True, slots=True)
 class IntentFinalised(Record):
-    """Finalised off chain: then it is told."""
+    """Finalised off chain: recorded before it is reported."""
 
     receipt: Receipt

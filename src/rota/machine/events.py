@@ -10,7 +10,7 @@ from rota.wire.messages import Envelope
 
 @dataclass(frozen=True, slots=True)
 class Tick(Event):
-    """Time has passed; the next deadline may have come."""
+    """Time has passed; a deadline may have come."""
 
 
 # From the network.
@@ -18,7 +18,7 @@ class Tick(Event):
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived(Event):
-    """A message of the authenticated node at the other end of a connection."""
+    """A message from the authenticated node at the other end of a connection."""
 
     peer: NodeName
     envelope: Envelope
@@ -26,14 +26,14 @@ class MessageReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost(Event):
-    """The connection no longer carries both ways (protocol §4.1)."""
+    """The connection no longer works in both directions (protocol §4.1)."""
 
     peer: NodeName
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionMade(Event):
-    """The connection carries both ways again."""
+    """The connection works in both directions again."""
 
     peer: NodeName
 
@@ -43,9 +43,9 @@ class ConnectionMade(Event):
 
 @dataclass(frozen=True, slots=True)
 class IntentSubmitted(Event):
-    """A user asks for a private transaction; the reply goes to `reply_to` once it is persisted.
+    """A user submits a private transaction; the reply goes to `reply_to` once it is persisted.
 
-    The node says which of the intents that it depends on are final already.
+    The node adds the known outcomes of its dependencies.
     """
 
     reply_to: str
@@ -63,7 +63,7 @@ class ResumeRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class CancelRequested(Event):
-    """A user gives an intent up."""
+    """A user cancels an intent."""
 
     reply_to: str
     intent: IntentId
@@ -78,7 +78,7 @@ class StopRequested(Event):
 
 
 class Result(Event):
-    """What comes back from the domain, the signer and the key store."""
+    """The result of an effect, from the domain, the signer or the key store."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class Result(Event):
 class VerifierLookedUp(Result):
     """The key store's answer for a party of this node; empty when there is none.
 
-    `announced` says whether users of this node have used the party, None when that is not known now.
+    `announced` is whether users of this node have used the party, None when that is not known now.
     """
 
     peer: NodeName
@@ -99,9 +99,9 @@ class VerifierLookedUp(Result):
 
 @dataclass(frozen=True, slots=True)
 class VerifierWanted(Result):
-    """Whoever checks a signature, or assembles, has to know which verifier this party has in the contract.
+    """The check of a signature, or an assembly, needs the verifier of this party in the contract.
 
-    With `asks_announced` its node is asked also where the verifier is known: whether its users have used the party.
+    With `asks_announced` its node is asked, even if the verifier is known, whether its users have used the party.
     """
 
     party: Party

@@ -29,13 +29,13 @@ Entry = Callable[[Any], None]
 
 
 class Event:
-    """Something that has happened; its fields say what."""
+    """An occurrence, described by its fields."""
 
     __slots__ = ()
 
 
 class Handler(Protocol):
-    """Whatever takes events."""
+    """An object that takes events."""
 
     def handle(self, event: Event) -> object:
         """Take an event."""
@@ -60,9 +60,9 @@ Place = Enum | Superstate
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """Where several rows lead: to the state of the first branch whose guard holds. The last branch has no guard.
+    """The target of several rows: the state of the first branch whose guard holds. The last branch has no guard.
 
-    The guards are tried before the row's action.
+    The guards are evaluated before the row's action.
     """
 
     name: str
@@ -128,7 +128,7 @@ class Table:
         both = ignored.keys() & by_pair.keys()
         assert not both, f"{self.name}: both ruled and ignored: {both}"
         object.__setattr__(self, "rows", tuple(rows))
-        # What is ignored has no row; a pair that is not in here is unknown.
+        # Ignored pairs have no row; a pair that is missing here is unknown.
         by_pair.update(ignored)
         object.__setattr__(self, "rows_by_pair", by_pair)
         missing = every - by_pair.keys()
@@ -161,7 +161,7 @@ class Table:
         return tuple(dict.fromkeys(row.then for row in self.written if isinstance(row.then, Junction)))
 
     def row_for(self, machine: Machine, event: Event) -> Row | None:
-        """The first row that matches, or none where nothing is to be done."""
+        """Return the first row that matches, or None where there is none."""
         rows = self.rows_by_pair.get((machine.state, type(event)))
         assert rows is not None, f"{self.name} does not know {type(event).__name__}"
         for row in rows:
@@ -171,7 +171,7 @@ class Table:
 
 
 class Machine:
-    """Something with a state and a table."""
+    """An object with a state and a table."""
 
     table: ClassVar[Table]
 
@@ -181,7 +181,7 @@ class Machine:
     def handle(self, event: Event) -> Row | None:
         """Take an event: do what the first matching row states, then change state, then enter it.
 
-        The row is that of `Table.row_for`, found without a further call: nothing is done as often as this.
+        The row is that of `Table.row_for`, found without a further call, because this is the most frequent operation.
         """
         rows = self.table.rows_by_pair.get((self.state, type(event)))
         assert rows is not None, f"{self.table.name} does not know {type(event).__name__}"
@@ -211,7 +211,7 @@ class Machine:
 
 
 class Front(Machine):
-    """A machine in front of another one: what it does not decide it passes on, except events of its `own`."""
+    """A machine in front of another one: it passes on events that it does not handle, except those of its `own`."""
 
     own: ClassVar[tuple[type[Event], ...]]
 
@@ -226,7 +226,7 @@ class Front(Machine):
 
 
 def superstate(name: str, *members: Place) -> Superstate:
-    """These states, and those of these superstates, under one name."""
+    """Return these states, and those of these superstates, as one superstate."""
     return Superstate(name, states_of(*members))
 
 
@@ -248,12 +248,12 @@ def in_states(
     then: Enum | Junction | None = None,
     do: Action | None = None,
 ) -> tuple[Row, ...]:
-    """The same rule for several places: one row each."""
+    """Return the same rule for several places: one row each."""
     return tuple(Row(place, event, when, then, do) for place in places)
 
 
 def _is_overruled(row: Row, rows: tuple[Row, ...] | None) -> bool:
-    """An earlier row of that pair always matches, or matches whenever this one does."""
+    """Whether an earlier row of that pair always matches, or matches whenever this one does."""
     return any(each.when is None or each.when is row.when for each in rows or ())
 
 

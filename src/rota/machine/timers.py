@@ -1,7 +1,7 @@
-"""What is due when, for the machines of one contract.
+"""The timers of the machines of one contract.
 
 A timer belongs to a machine and has a kind; setting it again moves it. The earliest is the contract's
-next deadline: nobody polls, and a contract without timers costs nothing.
+next deadline: there is no polling, and a contract without timers costs nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rota.machine.tables import Event, Handler
 
 
 class Timer:
-    """Whom to tell what, as it was set; one that was moved or cancelled is not current any more."""
+    """A machine and the event that it gets; one that was moved or cancelled is no longer current."""
 
     __slots__ = ("event", "is_current", "kind", "machine")
 
@@ -37,7 +37,7 @@ class Timers:
         self._count = 0
 
     def set(self, machine: Handler, kind: str, due_ms: int, event: Event) -> None:
-        """Tell the machine this event at that time; a timer of that kind that it had is moved."""
+        """Give the machine this event at that time; an existing timer of that kind is moved."""
         self._order += 1
         entry = Timer(machine, kind, event)
         heap = self._heap
@@ -73,7 +73,7 @@ class Timers:
             self._note_earliest()
 
     def cancel_all(self, machine: Handler) -> None:
-        """Forget every timer of a machine that is about to go."""
+        """Cancel every timer of a machine that is about to end."""
         mine = self._set.pop(id(machine), {})
         self._count -= len(mine)
         for cancelled in mine.values():

@@ -1,10 +1,10 @@
-"""Leaves that transactions of this node depend on, whichever node they are of; one per node.
+"""Leaves that transactions of this node depend on, of any node; one per node.
 
 Theory of operation. A user names a private transaction of another node by contract, id and leaf (`dependsOn`). The
-own chain index decides what becomes of it, by leaf (trust rule 1): it is confirmed when a final block commits that leaf
-under the id, and reverted when a final block commits something else there, which leaves no place for the leaf. Neither
+own chain index decides its outcome by leaf (trust rule 1): it is confirmed when a final block commits that leaf
+under the id, and reverted when a final block commits another leaf there, which excludes this one. Neither
 the other node nor a peer is asked. The store answers for the blocks that were final before the leaf was noted, and
-later blocks come here, so that nothing falls between. After a restart the dependents note their leaves again.
+later blocks come here, so that none is missed. After a restart the dependents note their leaves again.
 
 A leaf that is never committed ends with its bound: when the store has answered and the final time of the chain is past
 `valid_until_s`. A leaf whose dependents have all ended is forgotten.
@@ -26,7 +26,7 @@ NEVER_S: Final = 2**63
 
 
 class Ended(NamedTuple):
-    """What became of a leaf; `reason` is why it is not committed."""
+    """The outcome of a leaf; `reason` is why it is not committed."""
 
     leaf: AwaitedLeaf
     outcome: Outcome
@@ -36,7 +36,7 @@ class Ended(NamedTuple):
 def outcomes_of(
     leaves: Iterable[AwaitedLeaf], committed: Mapping[tuple[ContractAddress, IntentId], Leaf]
 ) -> tuple[tuple[AwaitedLeaf, Outcome], ...]:
-    """The outcomes of the leaves whose id a final block has used, for the leaf or for another one."""
+    """Return the outcomes of the leaves whose id a final block has used, for the leaf or for another one."""
     found = ((each, committed.get((each.contract, each.intent))) for each in leaves)
     return tuple(
         (each, Outcome.CONFIRMED if leaf == each.leaf else Outcome.REVERTED) for each, leaf in found if leaf is not None
@@ -44,7 +44,7 @@ def outcomes_of(
 
 
 def with_bounds(leaves: Iterable[AwaitedLeaf], until_s: int) -> tuple[AwaitedLeaf, ...]:
-    """A leaf that its user gave no bound is awaited until then."""
+    """Return the leaves, with this bound for those that their user gave none."""
     return tuple(each if each.valid_until_s else replace(each, valid_until_s=until_s) for each in leaves)
 
 
@@ -54,17 +54,17 @@ class AwaitedLeaves:
     def __init__(self) -> None:
         self._open: dict[tuple[ContractAddress, IntentId], dict[AwaitedLeaf, dict[IntentId, None]]] = {}
         self._of_dependent: dict[IntentId, tuple[AwaitedLeaf, ...]] = {}
-        # To be asked of the store at the end of the step.
+        # To be requested from the store at the end of the step.
         self.unasked: dict[AwaitedLeaf, None] = {}
-        # The latest question about each that is not answered; none before it has left. Answers to earlier ones do not
-        # count: the store may know more since.
+        # The latest question about each that is not answered; None before it has left. Answers to earlier ones do not
+        # count: the store may have more since.
         self._unanswered: dict[AwaitedLeaf, int | None] = {}
         self._final_time_s = 0
-        # Until then no open leaf runs out of time.
+        # Until then no open leaf expires.
         self._earliest_s = NEVER_S
 
     def note(self, dependent: IntentId, leaves: tuple[AwaitedLeaf, ...]) -> None:
-        """An intent of ours waits for these."""
+        """Note the leaves that an intent of ours waits for."""
         self._of_dependent[dependent] = leaves
         for leaf in leaves:
             self._open.setdefault((leaf.contract, leaf.intent), {}).setdefault(leaf, {})[dependent] = None
@@ -72,14 +72,14 @@ class AwaitedLeaves:
             self._earliest_s = min(self._earliest_s, leaf.valid_until_s)
 
     def ask_again(self, contract: ContractAddress) -> None:
-        """The store has more of this contract in earlier blocks than when it answered."""
+        """Ask again: the store has more of this contract in earlier blocks than when it answered."""
         for (address, _), leaves in self._open.items():
             if address == contract:
                 for leaf in leaves:
                     self.unasked[leaf] = self._unanswered[leaf] = None
 
     def ask(self, question: int) -> tuple[AwaitedLeaf, ...]:
-        """The leaves that the store is asked about now, by the question with this number."""
+        """Return the leaves to ask the store about now, by the question with this number."""
         asked, self.unasked = tuple(self.unasked), {}
         self._unanswered.update(dict.fromkeys(asked, question))
         return asked
@@ -87,7 +87,7 @@ class AwaitedLeaves:
     def answered(
         self, question: int, asked: Collection[AwaitedLeaf], found: Iterable[tuple[AwaitedLeaf, Outcome]]
     ) -> list[Ended]:
-        """The store has answered about these: some had ended before, and some have run out of time."""
+        """Take the store's answer about these: some had ended before, and some have expired."""
         ended = [each for leaf, outcome in found for each in self._end(leaf, outcome, ID_USED)]
         for leaf in asked:
             if self._unanswered.get(leaf) == question:
@@ -95,7 +95,7 @@ class AwaitedLeaves:
         return ended + self._expired(asked)
 
     def block_final(self, time_s: int, outcomes: Iterable[tuple[ContractAddress, LedgerOutcome]]) -> list[Ended]:
-        """A block is final: some leaves are in it or cannot be any more, and some have run out of time."""
+        """Take a final block: some leaves are in it or excluded by it, and some have expired."""
         self._final_time_s = time_s
         if not self._open:
             return []
@@ -112,11 +112,11 @@ class AwaitedLeaves:
         return ended
 
     def dependent_ended(self, dependent: IntentId) -> list[AwaitedLeaf]:
-        """It waits for nothing any more. Returns the leaves that nothing else waits for."""
+        """The dependent waits no longer. Return the leaves without another dependent."""
         freed: list[AwaitedLeaf] = []
         for leaf in self._of_dependent.pop(dependent, ()):
             waiting = self._open.get((leaf.contract, leaf.intent), {}).get(leaf)
-            # A leaf that had ended for this dependent may be awaited anew, by others.
+            # A leaf that had ended for this dependent may be awaited again, by others.
             if waiting is not None and dependent in waiting:
                 del waiting[dependent]
                 if not waiting:
@@ -125,7 +125,7 @@ class AwaitedLeaves:
         return freed
 
     def _expired(self, leaves: Iterable[AwaitedLeaf]) -> list[Ended]:
-        """End those of these whose time is over."""
+        """End those of these whose bound has passed."""
         late = [leaf for leaf in leaves if leaf.valid_until_s < self._final_time_s and leaf not in self._unanswered]
         return [each for leaf in late for each in self._end(leaf, Outcome.REVERTED, NOT_IN_TIME)]
 
@@ -145,7 +145,7 @@ class AwaitedLeaves:
 
 
 def dependency_name(dependency: Dependency) -> str:
-    """A dependency as users know it."""
+    """Return a dependency in the form that users know."""
     if not isinstance(dependency, AwaitedLeaf):
         return intent_text(dependency)
     until = f"until chain time {dependency.valid_until_s}"
@@ -153,7 +153,7 @@ def dependency_name(dependency: Dependency) -> str:
 
 
 def dependency_text(dependency: Dependency) -> str:
-    """A dependency in the reason for which its dependent ends."""
+    """Return the text for a dependency in its dependent's reason."""
     if isinstance(dependency, AwaitedLeaf):
         return f"{dependency.intent.hex()} in {dependency.contract} with leaf {dependency.leaf.hex()}"
     return dependency.hex()

@@ -1,4 +1,4 @@
-"""Blocks of the base ledger as far as they concern a node, and the outcomes of transitions in them."""
+"""Blocks of the base ledger, as far as they concern a node, and the outcomes of transitions in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.model.types import SHARED_ACCOUNT, BlockHash, CallFailure, ContractAdd
 
 
 class LedgerStatus(Enum):
-    """What the ledger made of one transition of a base-ledger transaction."""
+    """The ledger's result for one transition of a base-ledger transaction."""
 
     COMMITTED = "committed"
     SKIPPED = "skipped"
@@ -24,7 +24,7 @@ class LedgerOutcome:
     """One transition's outcome as indexed. `is_contention` classifies a failure (§4.2); `failure` names a failed call.
 
     `inputs` are the states that a committed one has spent; `transaction` is the hash of the base-ledger transaction
-    that it was in, when that is known. Where in its block the ledger told of it is only shown.
+    that it was in, when that is known. The place of its event in the block is only shown.
     """
 
     intent: IntentId
@@ -41,7 +41,7 @@ class LedgerOutcome:
 
     @property
     def is_counted(self) -> bool:
-        """A call of the transition failed: nobody else was first, and its transaction did not revert as a whole."""
+        """Whether a call of it failed, without contention and without a revert of its whole transaction."""
         return self.status is LedgerStatus.SKIPPED and not self.is_contention
 
 
@@ -49,7 +49,7 @@ Outcomes = tuple[tuple[ContractAddress, LedgerOutcome], ...]
 
 
 class MinedStatus(Enum):
-    """What became of one of our nonces."""
+    """The use of one of this node's nonces."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -58,9 +58,9 @@ class MinedStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MinedTransaction:
-    """A nonce of an account of this node that a block used: for our transaction, or, when it is taken, a stranger's.
+    """A nonce of an account of this node that a block used: for our transaction or, when taken, for another one.
 
-    What our transaction cost is told where the ledger tells it; nothing is decided by it.
+    The cost of our transaction is set where the ledger reports it; nothing is decided by it.
     """
 
     nonce: int
@@ -72,10 +72,10 @@ class MinedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class FactoryDeployment:
-    """A contract as the factory told of it; `genesis` is the hash of it.
+    """A contract as the factory's event shows it; `genesis` is the hash of it.
 
-    Where transitions are proved, the one endorser is the issuer, the threshold is 0 and `ledger` says which code it is.
-    Where on the chain it was told is only shown.
+    Where transitions are proved, the one endorser is the issuer, the threshold is 0 and `ledger` identifies the code.
+    The place of the event on the chain is only shown.
     """
 
     intent: IntentId
@@ -91,9 +91,9 @@ class FactoryDeployment:
 
 @dataclass(frozen=True, slots=True)
 class ChainBlock:
-    """A block as far as it concerns us: its place, what it did to our contracts, and our own nonces in it.
+    """A block as far as it concerns this node: its place, its effects on our contracts, and our own nonces in it.
 
-    `deployments` are those under the ids that we asked for with its `FetchBlocks`.
+    `deployments` are those under the ids that were requested with its `FetchBlocks`.
     """
 
     height: int

@@ -103,15 +103,15 @@ class Config:
 
     @property
     def round_bytes_max(self) -> int:
-        """How large a round's members are together: each message about it has room for one transition more."""
+        """The size limit of a round's members together: each message about it has room for one transition more."""
         return self.message_bytes_max - self.transition_bytes_max
 
     @property
     def silence_ms(self) -> int:
-        """How long a coordinator may say nothing: when more than `heartbeat_grace` heartbeats are missing."""
+        """The time without messages after which more than `heartbeat_grace` heartbeats of a coordinator are missing."""
         return (self.heartbeat_grace + 1) * self.heartbeat_ms
 
     @property
     def overdue_ms(self) -> int:
-        """When the next heartbeat is overdue: one and a half intervals after the last (protocol §4.3)."""
+        """The time at which the next heartbeat is overdue: one and a half intervals after the last (protocol §4.3)."""
         return self.heartbeat_ms * 3 // 2

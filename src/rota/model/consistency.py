@@ -1,11 +1,11 @@
-"""What a transition from elsewhere must show before anything is written or done by it (trust rule 4).
+"""Checks of a transition from elsewhere before anything is written or done by it (trust rule 4).
 
-Theory of operation. A transition names its leaf, its states and their contents, and whoever sends it may lie about
-each. Two types say how much of that was checked, so that the type checker finds whoever forgets to:
+Theory of operation. A transition names its leaf, its states and their contents, and its sender may lie about
+each. Two types show how much of that was checked, so that the type checker finds code that does not check:
 
-- `Consistent`: the leaf is the hash of all that it binds, each content has its commitment, each state is called after
-  the leaf and its place. What a node stores of a transition, shows to others or judges on top of is this.
-- `Authorised`: besides, the party of its intent signed leaf and bound. What a sender permits or issues is this. The
+- `Consistent`: the leaf is the hash of all that it binds, each content has its commitment, each state is named by the
+  leaf and its place. A transition that a node stores, shows to others or judges on top of is of this type.
+- `Authorised`: besides, the party of its intent signed leaf and bound. A sender permits or issues only this type. The
   signature is verified by an effect, because it needs the party's verifier.
 """
 
@@ -21,7 +21,7 @@ Authorised = NewType("Authorised", Consistent)
 
 
 def flaw_of(separator: bytes, transition: Transition) -> str:
-    """Why the transition does not agree with itself, or nothing."""
+    """Return why the transition does not agree with itself, or ""."""
     if transition.leaf != leaf_of_transition(separator, transition):
         return "the leaf is not that of the transition"
     for number, state in enumerate(transition.outputs):
@@ -33,20 +33,20 @@ def flaw_of(separator: bytes, transition: Transition) -> str:
 
 
 def consistent(separator: bytes, transition: Transition) -> Consistent | None:
-    """The transition, if it agrees with itself."""
+    """Return the transition if it agrees with itself, else None."""
     return None if flaw_of(separator, transition) else Consistent(transition)
 
 
 def consistent_for(separator: bytes, node: NodeName, transition: Transition) -> Consistent | None:
-    """The transition, if it agrees with itself and has no content that is not meant for this node (S8)."""
+    """Return the transition if it agrees with itself and has no content that this node may not see (S8), else None."""
     return None if shows_too_much(node, transition) else consistent(separator, transition)
 
 
 def shows_too_much(node: NodeName, transition: Transition) -> bool:
-    """A content is in it that is not meant for this node."""
+    """Whether a content is in it that this node may not see."""
     return any(state.content is not None and node not in state.distribution for state in transition.outputs)
 
 
 def is_whole(transition: Transition) -> bool:
-    """All contents are there: a sender sees all that it makes, and no leaf binds the lists of who may see what."""
+    """Whether all contents are there: a sender sees all that it makes, and no leaf binds the distribution lists."""
     return all(state.content is not None for state in transition.outputs)

@@ -1,6 +1,6 @@
-"""What is signed, byte for byte: the leaf of a transition and the digest of a round (ledger).
+"""The signed hashes, byte for byte: the leaf of a transition and the digest of a round (ledger).
 
-The contract computes the same hashes from the payload that it is given, so each line here has its twin in
+The contract computes the same hashes from the payload, so each line here has its twin in
 Solidity: fields are packed without padding, numbers are big-endian, the hash is Keccak-256. Only the round's
 digest and the domain separator follow EIP-712, which pads every field to a word, so that any wallet can show
 and sign a round.
@@ -17,15 +17,15 @@ and sign a round.
     intent = page and a counter; where transitions are proved keccak(address of a one-time key)[:16]
     bound  = keccak(leaf 32 | validUntil as a word): what a party signs of its transition
 
-An endorser's approval of a round, where the plan of a transaction asks for it, is an EIP-712 struct of another type, so
-that no contract takes it for a signature of the round; so are refusals of leaves.
+An endorser's approval of a round, where the plan of a transaction asks for it, is an EIP-712 struct of another type,
+so that no contract takes it for a signature of the round; so are refusals of leaves.
 
-Why no two transitions share a leaf: the counts and the flags stand before all that varies in length, so a
+Why no two transitions share a leaf: the counts and the flags precede all fields of variable length, so a
 preimage reads in one way only. A prepared leaf hashes 84 bytes and a core 83 + 33 per reference + 32 with
-calls or a lock, which is never 84, so neither can pass for the other. Calls count themselves, so that where they end
-and a lock begins is read in one way too.
+calls or a lock, which is never 84, so neither can pass for the other. Calls have a count, so that the boundary between
+them and a lock is unambiguous too.
 
-A wrong size is our own error, because what comes from others is checked where it is decoded: it is asserted.
+A wrong size is our own error, because received values are checked where they are decoded: it is asserted.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ CALLS_MAX: Final = 255
 ROUND_LEAVES_MAX: Final = 255
 
 # Of a payload's flags (80 full, 1 page, 2 prepared, 4 calls, 8 body, 10 lock) a core binds 80, 4 and 10, and a contract
-# masks the others before it hashes. `page` and `body` tell how this copy is written down: whether the page is
-# spelled out, and whether the outputs or only their hash follow. Whoever submits chooses them after the
-# signatures were made, so were they bound, compression would change a leaf. `calls` and `lock` are content: they
+# masks the others before it hashes. `page` and `body` describe the encoding of this copy: whether the page is
+# spelled out, and whether the outputs or only their hash follow. The submitter chooses them after the
+# signatures were made, so if they were bound, compression would change a leaf. `calls` and `lock` are content: they
 # show whether one more word is hashed. `prepared` is content too, but the second hash binds it: a core is
 # by definition the leaf that the transition would have if it were not prepared.
 _FLAGS: Final = 0x80
@@ -89,7 +89,7 @@ _PLANNED_REFUSAL_TYPE: Final = (
 
 
 def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
-    """The EIP-712 domain of a contract on a chain: what is signed for one is worth nothing at another."""
+    """Return the EIP-712 domain of a contract on a chain: a signature for one is invalid at another."""
     return keccak(_DOMAIN_HEAD + _unsigned(chain_id, WORD_BYTES) + address_bytes(contract).rjust(WORD_BYTES, b"\0"))
 
 
@@ -104,7 +104,7 @@ def core_of(
     calls: tuple[Call, ...] = (),
     lock: LockChange | None = None,
 ) -> Core:
-    """The hash of all that a transition does; with nothing but an intent, of the empty one that voids it."""
+    """Return the hash of a transition's content; with only an intent, of the empty one that voids it."""
     assert len(intent) == INTENT_BYTES, f"an intent id is {INTENT_BYTES} bytes, not {len(intent)}"
     flags = _FLAGS
     more = b""
@@ -118,31 +118,31 @@ def core_of(
 
 
 def intent_of(address: bytes) -> IntentId:
-    """The id that belongs to the key with this address, where transitions are proved (`Proofs.sol`)."""
+    """Return the id that belongs to the key with this address, where transitions are proved (`Proofs.sol`)."""
     assert len(address) == ADDRESS_BYTES, f"an address is {ADDRESS_BYTES} bytes, not {len(address)}"
     return IntentId(keccak(address)[:INTENT_BYTES])
 
 
 def keyless_intent(nonce: bytes, coin: bytes) -> IntentId:
-    """The id of a transition that the delegate of this coin commits: it belongs to no key, and no party voids it."""
+    """Return the id of a transition that this coin's delegate commits: it belongs to no key, and no party voids it."""
     assert len(nonce) == NONCE_BYTES, f"a nonce is {NONCE_BYTES} bytes, not {len(nonce)}"
     return IntentId(keccak(nonce + _word(coin))[:INTENT_BYTES])
 
 
 def leaf_of(core: Core, preparation: Preparation | None = None) -> Leaf:
-    """The leaf of a transition: its core, bound to a committer and a condition when it is prepared."""
+    """Return the leaf of a transition: its core, bound to a committer and a condition when it is prepared."""
     if preparation is None:
         return Leaf(_word(core))
     return Leaf(keccak(_word(core) + address_bytes(preparation.committer) + preparation.condition))
 
 
 def void_leaf(separator: bytes, intent: IntentId) -> Leaf:
-    """The leaf of the empty transition of an intent: once it is committed no other version can be (ledger)."""
+    """Return the leaf of an intent's empty transition: once it is committed no other version can be (ledger)."""
     return leaf_of(core_of(separator, intent))
 
 
 def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
-    """The leaf, worked out anew from everything that it binds."""
+    """Compute the leaf again from everything that it binds."""
     core = core_of(
         separator,
         transition.intent,
@@ -158,17 +158,17 @@ def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
 
 @lru_cache(maxsize=PAGES_KEPT)
 def page_of(party: Party, contract: ContractAddress, nonce: bytes) -> bytes:
-    """The page of intent ids that this nonce opens for a party: nobody can find a nonce that opens another's page."""
+    """Return the page of intent ids that this nonce opens for a party; no nonce for another's page can be found."""
     return keccak(keccak(party.encode()) + address_bytes(contract) + nonce)[:PAGE_BYTES]
 
 
 def is_id_of(intent: IntentId, party: Party, contract: ContractAddress, nonce: bytes) -> bool:
-    """Whether this id stands on a page of this party, so that nobody else can have drawn it (trust rule 2)."""
+    """Whether this id is on a page of this party, so that no other party can have drawn it (trust rule 2)."""
     return len(nonce) == NONCE_BYTES and intent[:PAGE_BYTES] == page_of(party, contract, nonce)
 
 
 def permitted_intent(separator: bytes, intent: IntentId) -> IntentId:
-    """The id of the two transitions that the record of a lock permits, given the intent that sets the record.
+    """Return the id of the two transitions that a lock's record permits, given the intent that sets the record.
 
     It is on no party's page (`page_of`). So endorsers sign nothing under it, and no party can use it up.
     """
@@ -176,34 +176,35 @@ def permitted_intent(separator: bytes, intent: IntentId) -> IntentId:
 
 
 def ending_word(permitted: IntentId) -> bytes:
-    """The word that stands for the end of a record in an index: a committed transition that the record permits."""
+    """Return the index word for the end of a record: a committed transition that the record permits."""
     return keccak(b"rota.lock.ended" + permitted)
 
 
 def bound_hash(leaf: Leaf, valid_until_s: int) -> bytes:
-    """What a party signs: its leaf and until when the leaf may be committed, so that both stand or fall together."""
+    """Return the hash that a party signs: its leaf and its bound, so that both are valid only together."""
     return keccak(_word(leaf) + _unsigned(valid_until_s, WORD_BYTES))
 
 
 def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int) -> Digest:
-    """What an endorser signs: the EIP-712 digest of the leaves, in payload order, and their validity."""
+    """Return the digest that an endorser signs: EIP-712, of the leaves, in payload order, and their validity."""
     assert 1 <= len(leaves) <= ROUND_LEAVES_MAX, f"a round has 1 to {ROUND_LEAVES_MAX} leaves, not {len(leaves)}"
     until = _unsigned(valid_until_s, 8).rjust(WORD_BYTES, b"\0")
     return _typed(separator, _ROUND_TYPE_HASH + keccak(b"".join(map(_word, leaves))) + until)
 
 
 def approval_digest(separator: bytes, digest: Digest) -> Digest:
-    """What an endorser signs to approve a round that it is named for by a plan: worth nothing on the chain."""
+    """Return the digest by which an endorser named by a plan approves a round; it has no effect on the chain."""
     return _typed(separator, _APPROVAL_TYPE_HASH + _word(digest))
 
 
 def refusal_digest(
     separator: bytes, party: Party, transition: Transition, attesters: Attesters = NO_ATTESTERS
 ) -> Digest:
-    """What an endorser signs to refuse a leaf of this party: EIP-712 as a round's digest is, but of another type.
+    """Return the digest by which an endorser refuses a leaf of this party: EIP-712 as a round's, but of another type.
 
-    Bound is all that it judged by: the party, of which no leaf tells, the party's signature with its end, and whom the
-    plan adds. Whoever showed the endorser another one has the refusal of something that the party's node did not make.
+    It binds all facts of the judgement: the party, which no leaf shows, the party's signature with its bound, and the
+    attesters of the plan. If a coordinator shows others, the refusal is of a transition that the party's node did not
+    make.
     """
     until = _unsigned(transition.valid_until_s, 8).rjust(WORD_BYTES, b"\0")
     judged = _word(transition.leaf) + until + keccak(party.encode()) + keccak(transition.signature)
@@ -216,24 +217,24 @@ def refusal_digest(
 
 
 def holding_proof(asker: NodeName, asked: NodeName, leaf: Leaf, content: bytes) -> Digest:
-    """Shows the asked node that the asking one has this content of the leaf; nobody makes it from what is public."""
+    """Return the proof to the asked node that the asker has this content of the leaf; public data do not suffice."""
     names = b"".join(len(name.encode()).to_bytes(2, "big") + name.encode() for name in (asker, asked))
     return Digest(keccak(b"rota.holding.v1" + names + leaf + content))
 
 
 def keccak(content: bytes) -> bytes:
-    """Keccak-256, the hash of everything on an Ethereum ledger: 32 bytes."""
+    """Return the Keccak-256 hash, as everywhere on an Ethereum ledger: 32 bytes."""
     digest: bytes = keccak_256(content).digest()
     return digest
 
 
 def state_commitment(content: bytes) -> bytes:
-    """The 32 bytes by which an output stands for a private state's content."""
+    """Return the commitment of 32 bytes that an output has for a private state's content."""
     return keccak(content)
 
 
 def packed_calls(calls: tuple[Call, ...]) -> bytes:
-    """The calls exactly as the payload carries them, so that the contract hashes one slice of it."""
+    """Return the calls exactly as the payload has them, so that the contract hashes one slice of it."""
     assert len(calls) <= CALLS_MAX, f"a transition has at most {CALLS_MAX} calls, not {len(calls)}"
     return _unsigned(len(calls), 1) + b"".join(
         address_bytes(call.to) + _unsigned(call.gas, 4) + _unsigned(len(call.data), 2) + call.data for call in calls
@@ -241,7 +242,7 @@ def packed_calls(calls: tuple[Call, ...]) -> bytes:
 
 
 def packed_lock(change: LockChange) -> bytes:
-    """What a transition does to a lock, exactly as the payload carries it."""
+    """Return the change of a lock exactly as the payload has it."""
     head = _unsigned(change.kind, 1) + _word(change.lock) + address_bytes(change.presumed)
     match change.kind:
         case LockKind.SET:
@@ -256,7 +257,7 @@ def packed_lock(change: LockChange) -> bytes:
 
 
 def packed_more(calls: tuple[Call, ...], lock: LockChange | None) -> bytes:
-    """The end of a transition, behind its body: its calls, if it has any, then its lock."""
+    """Return the end of a transition, after its body: its calls, if it has any, then its lock."""
     return (packed_calls(calls) if calls else b"") + (packed_lock(lock) if lock is not None else b"")
 
 
@@ -266,7 +267,7 @@ def _two_counts(high: int, low: int) -> int:
 
 
 def _reference(state: StateId) -> bytes:
-    """A reference is expanded: that the maker's leaf stands in the same payload does not show in the hash."""
+    """Return an expanded reference: the hash does not depend on whether the maker is in the same payload."""
     return _word(state.leaf) + _unsigned(state.output, 1)
 
 
@@ -276,12 +277,12 @@ def _words(words: tuple[bytes, ...]) -> bytes:
 
 
 def _hashes(some: Iterable[bytes]) -> bytes:
-    """An array of texts or bytes, as EIP-712 hashes it."""
+    """Return the EIP-712 hash of an array of texts or bytes."""
     return keccak(b"".join(map(keccak, some)))
 
 
 def _typed(separator: bytes, struct: bytes) -> Digest:
-    """The EIP-712 digest of a struct, given its type's hash and its fields."""
+    """Return the EIP-712 digest of a struct, given its type's hash and its fields."""
     return Digest(keccak(b"\x19\x01" + _word(separator) + keccak(struct)))
 
 
@@ -295,7 +296,7 @@ def _unsigned(number: int, size_bytes: int) -> bytes:
     return number.to_bytes(size_bytes, "big")
 
 
-# What every domain separator and every round's digest begins with.
+# The beginning of every domain separator and every round's digest.
 _DOMAIN_HEAD: Final = keccak(_DOMAIN_TYPE) + keccak(_DOMAIN_NAME) + keccak(_DOMAIN_VERSION)
 _ROUND_TYPE_HASH: Final = keccak(_ROUND_TYPE)
 _APPROVAL_TYPE_HASH: Final = keccak(_APPROVAL_TYPE)

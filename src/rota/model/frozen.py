@@ -1,12 +1,12 @@
-"""Records that nobody changes, for what is made by the thousand in a second.
+"""Immutable records that are made by the thousand in a second.
 
 For type checkers this is the `dataclass` of the standard library, and `frozen=True` means that an assignment to a field
 is an error, which `make check` refuses. At run time a frozen record with slots is a `msgspec.Struct`, whose constructor
-is compiled: that of the standard library was a tenth of what the core does. It is compared, hashed and shown by its
-fields all the same, and `dataclasses.fields` and `replace` know it. Other records are those of the standard library,
-without its check for assignments, which takes every field of every new record through a function of its own.
+is compiled: that of the standard library took a tenth of the core's time. It is compared, hashed and shown by its
+fields all the same, and `dataclasses.fields` and `replace` work with it. Other records are those of the standard
+library, without its check for assignments, which passes every field of every new record through a function of its own.
 
-`isinstance` and `match` take long to find that a value is not of such a class: where many are tried, as in the routing
+`isinstance` and `match` are slow to find that a value is not of such a class: where many are tried, as in the routing
 of events, a record's exact type is looked up instead.
 """
 
@@ -39,7 +39,7 @@ else:
         return decorated
 
     def _can_be_struct(cls: type) -> bool:
-        """Its bases have no fields, and each of its own fields is compared and given to its constructor."""
+        """Whether its bases have no fields, and each of its own fields is compared and given to its constructor."""
         has_plain_bases = all(type(base) is type and not hasattr(base, _FIELDS) for base in cls.__mro__)
         own = [cls.__dict__.get(name) for name in inspect.get_annotations(cls)]
         fields = [each for each in own if isinstance(each, dataclasses.Field)]

@@ -1,17 +1,17 @@
-"""The genesis of a contract: all that its members must agree on, in bytes whose hash stands on the chain.
+"""The genesis of a contract: all that its members must agree on, in bytes whose hash is on the chain.
 
 It holds the contract's configuration, the name of its domain with the domain's own configuration, and the parties that
 are members from the beginning. The address is not in it: the factory computes the address from the hash of the genesis,
-so that nobody can put another contract in its place, and with the address the genesis gives the `Contract`. A salt
+so that no other contract can take its place, and with the address the genesis gives the `Contract`. A salt
 makes the hash hide the names.
 
 `ledger` is the hash of the ledger's code and terms where the factory does not have that code: where transitions are
 proved, and where one endorser signs rounds of a ledger with locks, or of one whose transitions another contract carries
-out. The factory tells it of what it deploys, and a node
-takes in only the code that its own domain names. Contracts without it are `Endorsed`.
+out. The factory's event has it, and a node takes in only the code that its own domain names. Contracts without it are
+`Endorsed`.
 
-Canonical JSON: these keys in this order, no spaces, bytes as lower-case 0x hex. What decodes to a genesis but is not
-written so is refused, because two ways to write it would be two hashes.
+Canonical JSON: these keys in this order, no spaces, bytes as lower-case 0x hex. Bytes that decode to a genesis but are
+not in this form are refused, because two forms would have two hashes.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ VERSION: Final = 1
 
 
 class MalformedGenesis(ValueError):
-    """These bytes are no genesis; the text says which field is wrong and what would be right."""
+    """These bytes are no genesis; the text names the wrong field and the correction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Genesis:
-    """What a contract is, before and after it has an address."""
+    """The terms of a contract, before and after it has an address."""
 
     domain: str
     configuration: bytes
@@ -73,16 +73,16 @@ class Genesis:
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """Those that have a part in it, and so have to have it: endorsers, coordinators, and the members' nodes."""
+        """The nodes that have a part in it and need it: endorsers, coordinators, and the members' nodes."""
         return tuple(dict.fromkeys((*self.endorsers, *self.committee, *map(node_of, self.members))))
 
     def has_part_for(self, node: NodeName) -> bool:
-        """Whether a node endorses or coordinates in it, which its operator has to agree to."""
+        """Whether a node endorses or coordinates in it, to which its operator has to agree."""
         return node in self.endorsers or node in self.committee
 
     @property
     def audience(self) -> frozenset[NodeName] | None:
-        """Who may know of it: of a ring those that it names; nothing where any node may act (protocol §5)."""
+        """The nodes that may know of it: of a ring those that it names; None where any node may act (protocol §5)."""
         return frozenset(self.nodes) if self.mode is Mode.RING else None
 
     def is_open_to(self, node: NodeName) -> bool:
@@ -125,7 +125,7 @@ class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 def encode_genesis(genesis: Genesis) -> bytes:
-    """The bytes that travel to the members."""
+    """Return the bytes that the members get."""
     written = _Written(
         VERSION,
         genesis.domain,
@@ -146,13 +146,13 @@ def encode_genesis(genesis: Genesis) -> bytes:
 
 
 def decode_genesis(encoded: bytes) -> Genesis:
-    """The genesis of these bytes. `MalformedGenesis` when they are not exactly what `encode_genesis` writes."""
+    """Return the genesis; raise `MalformedGenesis` when the bytes are not exactly what `encode_genesis` writes."""
     if len(encoded) > GENESIS_BYTES_MAX:
         raise MalformedGenesis(f"a genesis is at most {GENESIS_BYTES_MAX} bytes, not {len(encoded)}")
     try:
         genesis = _genesis_of(read_json(encoded, _Written))
     except Exception as error:
-        # Any node proposes one. What it is made of checks itself, each part with errors of its own.
+        # Any node may propose one. Its parts check themselves, each with errors of its own.
         raise MalformedGenesis(str(error)) from None
     if encode_genesis(genesis) != encoded:
         raise MalformedGenesis("a genesis must be written canonically")
@@ -160,7 +160,7 @@ def decode_genesis(encoded: bytes) -> Genesis:
 
 
 def genesis_hash(encoded: bytes) -> bytes:
-    """What stands on the chain."""
+    """Return the hash that is on the chain."""
     return keccak(encoded)
 
 

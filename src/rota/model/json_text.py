@@ -1,4 +1,4 @@
-"""Reads JSON that others wrote, with one error for all of its flaws."""
+"""Reads JSON from others, with one error for all of its flaws."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class NotJson(ValueError):
-    """The text is no JSON, or not of the type that was expected."""
+    """The text is no JSON, or not of the expected type."""
 
 
 @overload
@@ -22,7 +22,7 @@ def read_json(content: bytes | str, kind: type[V]) -> V: ...
 
 
 def read_json(content: bytes | str, kind: Any = Any) -> Any:
-    """The value of this type; `NotJson`, and nothing else, when there is none.
+    """Return the value of this type; raise `NotJson`, and nothing else, when there is none.
 
     The library raises errors of several families: for the syntax, for the type, for text that is no UTF-8, and for
     lists that are nested too deep.

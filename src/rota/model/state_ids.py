@@ -4,7 +4,7 @@
 
 Ours follow from it: there are as many candidates as a transition has outputs, and a node has at most one of them, as
 two leaves with 31 bytes in common are a collision of the hash. So nothing has to be stored, and no id is ambiguous.
-Earlier releases showed the leaf and one more byte; that form is read too.
+Earlier releases showed the leaf and one more byte; that form is accepted too.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from rota.model.types import Leaf, StateId
 
 SHOWN_BYTES: Final = WORD_BYTES
 LONG_BYTES: Final = WORD_BYTES + 1
-# By their number, so that a nullifier, which is no state, has a long form alone.
+# By their number, so that only a nullifier, which is no state, has a long form.
 _NUMBERS: Final = range(STATES_MAX)
 
 
 def shown_state_id(state: StateId) -> bytes:
-    """The id of a state for clients; of a nullifier, which no client can name, the leaf and one more byte."""
+    """Return the id of a state for clients; for a nullifier, which no client can name, the leaf and one more byte."""
     if state.output not in _NUMBERS:
         return state.leaf + bytes((state.output,))
     return state.leaf[:-1] + bytes((state.leaf[-1] ^ state.output,))
 
 
 def states_shown_as(shown: bytes) -> tuple[StateId, ...]:
-    """The states that a client may mean by an id; nothing for bytes that are no id."""
+    """Return the states that a client may mean by an id; empty for bytes that are no id."""
     if len(shown) == LONG_BYTES:
         return (StateId(Leaf(shown[:-1]), shown[-1]),)
     if len(shown) != SHOWN_BYTES:

@@ -1,4 +1,4 @@
-"""The values that everybody shares: ids, states, transitions, contracts, receipts.
+"""Values that all packages share: ids, states, transitions, contracts, receipts.
 
 All of them are frozen: a value that two machines hold is the same value. Time is integer
 milliseconds, chain time integer seconds, and neither is ever compared across nodes.
@@ -28,9 +28,9 @@ FINALITY_BROKEN_REASON: Final = (
     f"{FINALITY_BROKEN}: the chain took back the final block that had it; it may return, so find out before you submit "
     "it again"
 )
-# What is about a contract that has no address yet bears this one, which nobody can deploy to.
+# The contract of messages about one that has no address yet; no contract can be deployed to this address.
 NO_CONTRACT = ContractAddress("0x" + "ff" * 20)
-# A submitting account is named by the contract whose own account it is; this names the one that the others share.
+# A submitting account is named by the contract whose own account it is; this names the shared one.
 SHARED_ACCOUNT = ContractAddress("")
 CALL_BYTES_MAX: Final = 65_535
 CALL_GAS_MAX: Final = 2**32 - 1
@@ -44,25 +44,25 @@ _ADDRESS: Final = re.compile("0x([0-9a-f]{40})")
 
 
 def intent_text(intent: IntentId) -> str:
-    """An intent's id as users know it: a UUID."""
+    """Return an intent's id in the form that users know: a UUID."""
     text = intent.hex()
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def address_bytes(address: ContractAddress) -> bytes:
-    """The 20 bytes of an address, which we always write as 0x and lower-case digits."""
+    """Return the 20 bytes of an address, which is always written as 0x and lower-case digits."""
     match = _ADDRESS.fullmatch(address)
     assert match, f"an address is 0x and 40 lower-case hex digits, not {address!r}"
     return bytes.fromhex(match[1])
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an address as we write it."""
+    """Whether a text is an address in that form."""
     return _ADDRESS.fullmatch(text) is not None
 
 
 class Rejected(Exception):
-    """They erred: the field that is wrong, and what would be right."""
+    """The caller's error: the wrong field, and the correction."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}" if field else message)
@@ -95,14 +95,14 @@ class RequestId(NamedTuple):
 
 
 class StateId(NamedTuple):
-    """A state is known by the leaf that made it and its number among that leaf's outputs (ledger)."""
+    """A state, named by the leaf that made it and its number among that leaf's outputs (ledger)."""
 
     leaf: Leaf
     output: int
 
 
 class Tried(NamedTuple):
-    """A member that somebody could not reach, or has demoted, and the latest sign of life that it had from it."""
+    """A member that a node could not reach, or has demoted, and the latest heartbeat number that it had from it."""
 
     node: NodeName
     number: HeartbeatNumber
@@ -117,14 +117,14 @@ class FlushPoint(NamedTuple):
 
 
 class Fees(NamedTuple):
-    """What a base-ledger transaction offers for a unit of gas (EIP-1559)."""
+    """The offer of a base-ledger transaction for a unit of gas (EIP-1559)."""
 
     most_wei: int
     tip_wei: int
 
 
 class Mode(Enum):
-    """Who may coordinate a contract; set by its domain (protocol §2)."""
+    """The nodes that may coordinate a contract; set by its domain (protocol §2)."""
 
     SENDER = "sender"
     STATIC = "static"
@@ -132,17 +132,17 @@ class Mode(Enum):
 
 
 class Rotation(Enum):
-    """When a sender asks for the ranking again (protocol §3)."""
+    """When a sender consults the ranking again (protocol §3)."""
 
     STICKY = "sticky"
     STRICT = "strict"
 
 
 class SubmitMode(Enum):
-    """Who brings an intent's transition to the base ledger (protocol §4.2).
+    """The way in which an intent's transition gets to the base ledger (protocol §4.2).
 
-    `AUTO`: the coordinator's submitter. `EXTERNAL`: whoever its user gives the prepared transition to. `CARRIED`:
-    another private contract, which the endorser's node asks.
+    `AUTO`: the coordinator's submitter. `EXTERNAL`: the program to which its user gives the prepared transition.
+    `CARRIED`: another private contract, which the endorser's node asks.
     """
 
     AUTO = "auto"
@@ -151,7 +151,7 @@ class SubmitMode(Enum):
 
 
 def node_of(party: Party) -> NodeName:
-    """The node of a party: what stands behind the last @ of `alice@node1`."""
+    """Return the node of a party: the part after the last @ of `alice@node1`."""
     return NodeName(party.rpartition("@")[2])
 
 
@@ -170,14 +170,14 @@ class SequencingChoice:
 NOTHING_CHOSEN: Final = SequencingChoice()
 RANGE_SIZE_MAX: Final = 2**32
 
-# Whoever proposes a contract to a node chooses them, and the node computes every place when it first ranks.
+# The proposer of a contract chooses them, and a node computes every place when it first ranks.
 VIRTUAL_NODES_MAX: Final = 65_536
 RING_PLACES_MAX: Final = 131_072
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A private contract's own configuration, fixed at its creation and the same for everybody (protocol §2)."""
+    """A private contract's own configuration, fixed at its creation and the same on all nodes (protocol §2)."""
 
     address: ContractAddress
     committee: tuple[NodeName, ...]
@@ -208,7 +208,7 @@ class Contract:
 
     @property
     def spare(self) -> int:
-        """How many endorsers may refuse, n - k: more of them, and a round cannot be endorsed."""
+        """The number of endorsers that may refuse, n - k; with more refusals a round cannot be endorsed."""
         return len(self.endorsers) - self.threshold
 
     @property
@@ -228,10 +228,10 @@ def _require(holds: bool, field: str, right: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KnownContract:
-    """A contract of this node: what its genesis says, and what the chain says of its deployment.
+    """A contract of this node: its genesis, and its deployment on the chain.
 
     `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
-    the chain, and the chain stood at another when this node took it in. `source` is the peer that it came from.
+    the chain, and the chain had another when this node took it in. `source` is the peer that it came from.
     `unconfirmed` are the endorsers that have not confirmed that the address in `signers` is theirs. `has_rounds` means
     that the store has its rounds in earlier blocks, too.
     """
@@ -247,7 +247,7 @@ class KnownContract:
     has_rounds: bool = False
 
     def told_by(self, peer: NodeName) -> KnownContract:
-        """The same from this peer, whose word counts for its own address."""
+        """Return the same contract from this peer, whose answer confirms its own address."""
         return replace(self, source=peer, unconfirmed=tuple(node for node in self.contract.endorsers if node != peer))
 
 
@@ -273,8 +273,8 @@ Dependency: TypeAlias = IntentId | AwaitedLeaf
 class Intent:
     """A user's request for one private transaction; in `NO_CONTRACT` it is one for a contract, and has its genesis.
 
-    `nonce` proves whose the id is: it opens the page that the id is on (`digests.page_of`). Coordinator and endorsers
-    see it, and nobody else. `depends_on` and `awaits` stay at the sender's node.
+    `nonce` proves the party's right to the id: it opens the page that the id is on (`digests.page_of`). Only
+    coordinator and endorsers get it. `depends_on` and `awaits` stay at the sender's node.
     """
 
     id: IntentId
@@ -290,16 +290,16 @@ class Intent:
 
     @property
     def dependencies(self) -> tuple[Dependency, ...]:
-        """All that must succeed first."""
+        """All transactions that must succeed first."""
         return (*self.depends_on, *self.awaits)
 
     @property
     def is_external(self) -> bool:
-        """Its endorsed transition is prepared, and no coordinator submits it."""
+        """Whether its endorsed transition is prepared, and no coordinator submits it."""
         return self.submit_mode is not SubmitMode.AUTO
 
     def as_delegated(self) -> Intent:
-        """What a coordinator knows of it: whose it is, and not what its user asks for, which its sender assembles."""
+        """Return the part that a coordinator gets: its party, and not the request, which its sender assembles."""
         return Intent(self.id, self.contract, self.sender, b"", submit_mode=self.submit_mode, nonce=self.nonce)
 
 
@@ -307,7 +307,7 @@ class Intent:
 class State:
     """A private state. Its bytes are given only to nodes on its list; others know its id alone (S8).
 
-    `unknown` is what a newer version has said of it and we do not understand: as private as the content.
+    `unknown` has fields of a newer version that this one does not understand: as private as the content.
     """
 
     id: StateId
@@ -317,11 +317,11 @@ class State:
     unknown: bytes = b""
 
     def hides_from(self, node: NodeName) -> bool:
-        """There are bytes here that the node may not see."""
+        """Whether it has bytes that the node may not see."""
         return (self.content is not None or self.unknown != b"") and node not in self.distribution
 
     def as_seen_by(self, node: NodeName) -> State:
-        """This state, without its bytes where the node may not see them."""
+        """Return this state, without its bytes where the node may not see them."""
         return replace(self, content=None, unknown=b"") if self.hides_from(node) else self
 
 
@@ -341,7 +341,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Who alone may commit a prepared transition, and the condition that it has to pass."""
+    """The only account that may commit a prepared transition, and the condition that it has to pass."""
 
     committer: ContractAddress
     condition: bytes
@@ -353,7 +353,7 @@ class Preparation:
 
 
 class LockKind(IntEnum):
-    """What a transition does to the record of a lock, by the number that the contract knows it by."""
+    """The change of a lock's record by a transition, with the contract's number for it."""
 
     SET = 1
     DELEGATE = 2
@@ -372,7 +372,7 @@ NO_LOCK_ID: Final = bytes(LOCK_WORD_BYTES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockChange:
-    """What a transition does to the record of a lock on the ledger (`Lockable.sol`).
+    """The change of a lock's record on the ledger by a transition (`Lockable.sol`).
 
     `presumed` is the delegate that the record must have; the ledger skips the transition if it has another. `SET` makes
     a record, or replaces it: `delegate` may commit the transition with the leaf `spends` until `expires_at_s`, or the
@@ -405,9 +405,10 @@ class LockChange:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What an assembly makes of an intent: the states it spends, reads and makes, and what it tells.
+    """The result of an intent's assembly: the states it spends, reads and makes, and its info.
 
-    `unknown` is what a newer version has said of it and we do not understand: it is passed on, and no leaf binds it.
+    `unknown` has fields of a newer version that this one does not understand: they are passed on, and no leaf binds
+    them.
     """
 
     intent: IntentId
@@ -425,12 +426,12 @@ class Transition:
 
     @property
     def is_empty(self) -> bool:
-        """It does nothing but use its intent up, and so voids every other version of it (ledger)."""
+        """Whether it only uses its intent up, and so voids every other version of it (ledger)."""
         is_stateless = not (self.inputs or self.reads or self.outputs or self.info)
         return is_stateless and not (self.calls or self.preparation or self.lock)
 
     def signed(self, signature: bytes) -> Transition:
-        """This transition with its party's signature; spelled out, as `replace` takes four times as long."""
+        """Return this transition with its party's signature; spelled out, as `replace` takes four times as long."""
         return Transition(
             intent=self.intent,
             leaf=self.leaf,
@@ -447,7 +448,7 @@ class Transition:
         )
 
     def as_seen_by(self, node: NodeName) -> Transition:
-        """This transition, with the bytes of those states only that the node may see."""
+        """Return this transition, with the bytes of those states only that the node may see."""
         for state in self.outputs:
             if state.hides_from(node):
                 return replace(self, outputs=tuple(each.as_seen_by(node) for each in self.outputs))
@@ -481,13 +482,13 @@ class Attesters:
     endorsers: tuple[NodeName, ...] = ()
 
     def signed(self, signatures: tuple[bytes, ...]) -> Attesters:
-        """The same with the signatures of the signers, in their order."""
+        """Return the same with the signatures of the signers, in their order."""
         pairs = zip(self.signers, signatures, strict=True)
         return Attesters(tuple(PartySignature(each.party, signature) for each, signature in pairs), self.endorsers)
 
 
 NO_ATTESTERS: Final = Attesters()
-# So many may be added to one transaction. Each endorser verifies the signature of each party.
+# The most that may be added to one transaction. Each endorser verifies the signature of each party.
 COSIGNERS_MAX: Final = 4
 REQUIRED_MAX: Final = 16
 
@@ -500,7 +501,7 @@ class Holding(NamedTuple):
 
 
 class KeptStates(NamedTuple):
-    """What is kept for a prepared transition until its intent has an outcome or its validity has ended (ledger)."""
+    """The reservation of a prepared transition until its intent has an outcome or its validity has ended (ledger)."""
 
     intent: IntentId
     leaf: Leaf
@@ -517,7 +518,7 @@ class SignedLeaf(NamedTuple):
 
 
 class CallVerdict(Enum):
-    """What our own Ethereum node answers when a call that failed in a block is made again on the state after it."""
+    """The answer of our own Ethereum node when a call that failed in a block is made again on the state after it."""
 
     UNKNOWN = "unknown"
     SUCCEEDS = "succeeds"
@@ -539,7 +540,7 @@ class CallFailure:
 
 
 class Outcome(Enum):
-    """How an intent ended."""
+    """The outcome of an intent."""
 
     CONFIRMED = "confirmed"
     REVERTED = "reverted"
@@ -549,9 +550,9 @@ class Outcome(Enum):
 class Receipt:
     """The final outcome of an intent; once reported it never changes (S1), unless the chain takes back final blocks.
 
-    A deployment's has the contract it made. `code` is `FINALITY_BROKEN` when what was reported before holds no longer.
+    A deployment's has the contract it made. `code` is `FINALITY_BROKEN` when the earlier report no longer holds.
     `code` is `INTENT_ID_USED` when another leaf than its party's uses the intent's id on the chain: that leaf is in
-    `leaf`, and to submit the intent again is not safe before somebody has looked at it.
+    `leaf`, and to submit the intent again is not safe before its user has checked it.
     """
 
     intent: IntentId

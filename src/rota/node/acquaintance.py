@@ -1,35 +1,35 @@
-"""How this node comes to know contracts that others have and it has not: one per node (decision 32).
+"""Discovery of contracts that other nodes have and this one lacks: one per node (decision 32).
 
-Theory of operation. A contract is brought to its nodes before it is on the chain (`directory/proposals.py`). Two need
-it later: one that no genesis names and to which something of the contract is sent, and one that has lost its database.
-Both ask whoever is sure to know.
+Theory of operation. A contract is brought to its nodes before it is on the chain (`directory/proposals.py`). Two kinds
+of nodes need it later: one that no genesis names and that receives a message of the contract, and one that has lost its
+database. Both ask a node that has it.
 
-- A message of a contract that is in nobody's memory and not in the store: its author is asked for the genesis.
-- A connection is made: the peer is asked which contracts this node may have, page by page; of those that it lacks it
-  asks for the genesis, a few at a time.
+- A message of a contract that is neither in memory nor in the store: its author is asked for the genesis.
+- A connection is made: the peer is asked which contracts this node may have, page by page; for those that it lacks it
+  requests the genesis, a few at a time.
 
-Nothing that a peer says is believed. The genesis must have the hash that the factory told the chain, at that very
-address, under the intent that the peer names, and our own key must be among the signers if we endorse:
-`service.contracts.acquainting` looks that up, and takes the contract in as an operator's would be. Without a
-factory nothing can be looked up, so that no peer is asked.
+No answer is believed unchecked. The genesis must have the hash that the factory recorded on the chain, at that very
+address, under the intent that the peer names, and this node's key must be among the signers if it endorses:
+`service.contracts.acquainting` looks that up, and takes the contract in as one added by the operator. Without a
+factory there is no look-up, so no peer is asked.
 
-A peer that asks us gets a genesis that is open to it and no other: that of a ring to the nodes that it names, any other
+A node gives a genesis only to a peer to which it is open: that of a ring to the nodes that it names, any other
 to every registered node, as when it was deployed (decision 61).
 
-The address of a privacy group is on the chain, and who its members are is not. So a peer that is no member and speaks
-of a group that we have gets the answer that it would get if we had it not: it is asked for the genesis, as a decoy, and
-whatever it answers counts as false (`is_hidden_from`).
+The address of a privacy group is on the chain, but its members are not. So a peer that is no member and names
+a group that this node has gets the same answer as if the node lacked it: it is asked for the genesis, as a decoy, and
+any answer counts as false (`is_hidden_from`).
 
-A stranger must not make us work. What is asked at a time is bounded, for all and for one peer, and so is how often one
-peer is asked or served. One whose genesis is not on the chain is asked nothing for `MISTRUST_MS`; what is not for us
-is not asked of the same peer again for `REFUSED_MS`. What waits goes with the connection.
+A stranger must not cause much work. Open requests are bounded, for all and for one peer, and so is how often one
+peer is asked or served. A peer whose genesis is not on the chain is asked nothing for `MISTRUST_MS`; a contract that is
+not for this node is not requested from the same peer again for `REFUSED_MS`. Queued requests end with the connection.
 
-The contract of an honest peer may be missing on the chain too: the chain has taken back the block of the deployment, or
-our Ethereum node is behind. No message may name the contract again, so after `MISTRUST_MS` the node asks the peer for
-its list again, `PARDONS_MAX` times a connection.
+The contract of an honest peer may be missing on the chain too: the block of the deployment was reorganised away, or
+this node's Ethereum node is behind. No message may name the contract again, so after `MISTRUST_MS` the node asks the
+peer for its list again, `PARDONS_MAX` times a connection.
 
-A peer that does not answer must not keep us from asking another: whoever speaks of a contract while another peer is
-asked for it, or while there is no room, waits in one line for all, and is asked in its turn.
+A peer that does not answer must not block requests to another: a peer that names a contract while another one is
+asked for it, or while there is no room, waits in one queue for all, and is asked in its turn.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from rota.wire.messages import (
     VerifierResponse,
 )
 
-# Messages that have nothing to do with the contract in their envelope, or that a stranger gets no answer to.
+# Messages that are not about the contract in their envelope, or that are not answered to strangers.
 UNANSWERED = (
     ContractsRequest,
     ContractsResponse,
@@ -88,7 +88,7 @@ ASKED_OF_PEER_MAX = 8
 PAGES_MAX = 64
 TRIES_MAX = 4
 PARDONS_MAX = 8
-# Of one peer as many wait as are asked at a time, and of all so many.
+# The queue's limit for all; that of one peer is the limit of its open requests.
 WAITING_MAX = 4_096
 REFUSED_KEPT_MAX = 1_024
 PEERS_KEPT_MAX = 4_096
@@ -105,27 +105,27 @@ REFUSED_MS = 600_000
 
 @dataclass(slots=True)
 class Allowance:
-    """How often, or how much of, something is done for one peer, in windows of time."""
+    """A limit on acts for one peer, in number or size, in windows of time."""
 
     most: int
     since_ms: int = 0
     count: int = 0
 
     def take(self, now_ms: int, amount: int = 1) -> bool:
-        """So much more, if it may be."""
+        """Count so much more and return whether the limit allows it."""
         if now_ms - self.since_ms >= RATE_WINDOW_MS:
             self.since_ms, self.count = now_ms, 0
         self.count += amount
         return self.count <= self.most
 
     def is_used_up(self, now_ms: int) -> bool:
-        """Nothing more is done in this window."""
+        """Whether the limit of this window is reached."""
         return now_ms - self.since_ms < RATE_WINDOW_MS and self.count >= self.most
 
 
 @dataclass(slots=True)
 class Acquainted:
-    """One peer: the page of its list that was asked for, and what of it is wanted, with how often it was asked for."""
+    """One peer: the page of its list that is requested, and the contracts wanted from it, with the number of tries."""
 
     list_id: RequestId | None = None
     list_tries: int = 0
@@ -144,9 +144,9 @@ class Acquainted:
 
 @dataclass(slots=True)
 class Asked:
-    """A contract whose genesis was asked for; `is_judged` when it came and the chain is being asked.
+    """A contract whose genesis was requested; `is_judged` when it came and is being checked on the chain.
 
-    It `is_decoy` when we have the contract, and the peer is not to know that.
+    With `is_decoy` this node has the contract, which the peer must not learn.
     """
 
     peer: NodeName
@@ -156,7 +156,7 @@ class Asked:
 
 
 class Acquaintance:
-    """What this node asks about contracts that it lacks, and what it tells others of its own."""
+    """This node's requests for contracts that it lacks, and its answers about its own."""
 
     def __init__(self, node: Owner, factory: ContractAddress) -> None:
         self.node = node
@@ -164,7 +164,7 @@ class Acquaintance:
         self.timers = Timers()
         self.peers: dict[NodeName, Acquainted] = {}
         self.asked: dict[ContractAddress, Asked] = {}
-        # Who is to be asked for what when there is room, and whether as a decoy; whoever came first is first.
+        # The queue: peer, contract, and whether it is a decoy, in order of arrival.
         self.line: dict[tuple[NodeName, ContractAddress], bool] = {}
         self.refused: dict[tuple[NodeName, ContractAddress], int] = {}
         self.asked_count = 0
@@ -174,14 +174,14 @@ class Acquaintance:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is asked for, and nothing that is wanted, nor a list, waits for its turn."""
+        """Whether no request is open, and no wanted contract or list waits for its turn."""
         is_open = self.asked or self.line
         return not is_open and not any(known.wanted or known.after is not None for known in self.peers.values())
 
-    # What happens.
+    # Events.
 
     def connection_changed(self, peer: NodeName, connected: bool) -> None:
-        """A peer that is there is asked what it has for us; one that is gone is asked nothing more."""
+        """Ask a connected peer for its list; end all requests to one that is gone."""
         known = self._known(peer)
         self.timers.cancel(self, f"list {peer}")
         known.list_id, known.after, known.pages, known.pardons = None, None, 0, 0
@@ -197,10 +197,10 @@ class Acquaintance:
             self._go_on(peer)
 
     def is_hidden_from(self, peer: NodeName, contract: ContractAddress, body: Message) -> bool:
-        """The message is about a privacy group in memory, of which the peer is no member.
+        """Whether the message is about a privacy group in memory of which the peer is no member.
 
-        It is told nothing by what is answered to no stranger, whether we have the contract or not (`UNANSWERED`). A
-        party of the peer may be named in the group all the same; then we have asked the peer for it.
+        Messages that are not answered to strangers anyway are not hidden (`UNANSWERED`). A party of the peer may be
+        named in the group all the same; then an answer that this node requested is not hidden either.
         """
         sequencer = self.node.sequencers.loaded.get(contract)
         if sequencer is None:
@@ -212,17 +212,17 @@ class Acquaintance:
         return not (is_awaited or isinstance(body, UNANSWERED))
 
     def note_unknown(self, peer: NodeName, contract: ContractAddress, is_decoy: bool = False) -> None:
-        """A peer spoke of a contract that we do not have, or that it is not to know of; what it said it says again."""
+        """Ask a peer that named a contract unknown here, or hidden from it; it repeats its message."""
         if self.is_able and contract != NO_CONTRACT:
             self._ask(peer, contract, is_decoy)
 
     def want_again(self, peer: NodeName, contract: ContractAddress) -> None:
-        """Our operator has agreed to a contract that was refused."""
+        """Ask again for a contract that was refused: the operator has agreed to it."""
         self.refused.pop((peer, contract), None)
         self.note_unknown(peer, contract)
 
     def run_timers(self) -> None:
-        """What was not answered, and what was put off."""
+        """Handle due timers: missing answers, and pauses that end."""
         while (due := self.timers.pop_due(self.node.now_ms)) is not None:
             due.machine.handle(due.event)
 
@@ -232,7 +232,7 @@ class Acquaintance:
         contract: ContractAddress,
         body: ContractsRequest | ContractsResponse | GenesisRequest | GenesisResponse,
     ) -> None:
-        """A peer asks, or answers."""
+        """Take a peer's request or answer."""
         match body:
             case ContractsResponse():
                 self._take_page(peer, body)
@@ -243,12 +243,12 @@ class Acquaintance:
                     self.node.effects.append(ListContracts(peer, request_id, after))
             case _:
                 known, now_ms = self._known(peer), self.node.now_ms
-                # It is read from the store, and so not for one that would get no answer.
+                # It would be read from the store, so not for a peer that would get no answer.
                 if known.serving.take(now_ms) and not known.serving_bytes.is_used_up(now_ms):
                     self.node.effects.append(FindGenesis(contract, peer, body.request_id))
 
     def handle(self, event: Event) -> None:
-        """The runtime's answers, and timers."""
+        """Take the runtime's answers, and timers."""
         match event:
             case ContractsListed(peer, request_id, contracts):
                 self.node.send(peer, NO_CONTRACT, ContractsResponse(request_id, contracts[:CONTRACTS_LISTED_MAX]))
@@ -272,10 +272,10 @@ class Acquaintance:
                 assert isinstance(event, PauseEnded), f"the acquaintance does not know {type(event).__name__}"
                 self._go_on(event.peer)
 
-    # Others' contracts.
+    # Contracts of others.
 
     def _take_page(self, peer: NodeName, body: ContractsResponse) -> None:
-        """Addresses in their order, after the last one that it named; who names others goes on for ever."""
+        """Take a page: addresses in ascending order after the last one; otherwise a list could go on forever."""
         known = self._known(peer)
         if known.list_id != body.request_id or known.after is None:
             return
@@ -290,7 +290,7 @@ class Acquaintance:
             self.node.effects.append(SiftContracts(peer, body.contracts))
 
     def _take_genesis(self, peer: NodeName, contract: ContractAddress, body: GenesisResponse) -> None:
-        """The chain has the last word."""
+        """Have a requested genesis checked on the chain."""
         asked = self.asked.get(contract)
         if asked is None or asked.is_judged or (asked.peer, asked.request_id) != (peer, body.request_id):
             return
@@ -325,7 +325,7 @@ class Acquaintance:
         self._ask_others(event.contract)
 
     def _note_acquired(self, contract: ContractAddress) -> None:
-        """Nobody is asked for it any more; who was to be asked may have more for us."""
+        """Stop asking for it, and go on with other contracts of the peers that would have been asked."""
         for peer, known in tuple(self.peers.items()):
             if contract in known.wanted or contract in known.waiting:
                 known.wanted.pop(contract, None)
@@ -333,7 +333,7 @@ class Acquaintance:
                 self._go_on(peer)
 
     def _go_on(self, peer: NodeName) -> None:
-        """As many as may be asked for at a time; when none is left, the next page. One that is mistrusted waits."""
+        """Request as many of its contracts as allowed; when none is left, the next page. A mistrusted peer waits."""
         known = self._known(peer)
         if known.mistrusted_until_ms > self.node.now_ms:
             return
@@ -347,12 +347,12 @@ class Acquaintance:
             self._ask_for_page(peer)
 
     def _ask_others(self, contract: ContractAddress) -> None:
-        """Who else says that we may have it was not asked while this one was."""
+        """Ask other peers that list it; they were not asked while this one was."""
         for peer in [peer for peer, known in self.peers.items() if contract in known.wanted]:
             self._go_on(peer)
 
     def _ask_for_page(self, peer: NodeName) -> None:
-        """Repeated a few times: who does not answer may be of a version that cannot, and speaks of its contracts."""
+        """Request the page, a few times: an old version cannot answer, but still names its contracts in messages."""
         known = self._known(peer)
         known.list_tries += 1
         if known.list_id is None or known.after is None or known.list_tries > TRIES_MAX:
@@ -363,7 +363,7 @@ class Acquaintance:
         self.node.send(peer, NO_CONTRACT, ContractsRequest(known.list_id, known.after))
 
     def _ask(self, peer: NodeName, contract: ContractAddress, is_decoy: bool = False) -> None:
-        """One at a time for a contract, whoever speaks of it; the others wait for their turn."""
+        """Request a contract from one peer at a time; other peers wait in the queue."""
         known, now_ms = self._known(peer), self.node.now_ms
         is_pointless = max(known.mistrusted_until_ms, self.refused.get((peer, contract), 0)) > now_ms
         if is_pointless or contract in known.open or len(known.open) >= ASKED_OF_PEER_MAX:
@@ -384,7 +384,7 @@ class Acquaintance:
         self.node.send(peer, contract, GenesisRequest(request_id))
 
     def _ask_in_line(self) -> None:
-        """There is room, or a contract is asked of nobody any more: whoever has waited longest for it is asked."""
+        """Ask the peers at the head of the queue, as far as there is room and their contract is not being requested."""
         for (peer, contract), is_decoy in tuple(self.line.items()):
             if len(self.asked) >= ASKED_MAX:
                 return
@@ -417,7 +417,7 @@ class Acquaintance:
             del self.refused[next(iter(self.refused))]
 
     def _mistrust(self, peer: NodeName) -> None:
-        """It said what is not so: nothing that it has listed is asked for, and its list only after a while."""
+        """Mistrust a peer after a false answer: drop its list, and request that again only after a while."""
         known = self._known(peer)
         known.mistrusted_until_ms = self.node.now_ms + MISTRUST_MS
         known.list_id, known.after, known.pages = None, None, 0
@@ -428,10 +428,10 @@ class Acquaintance:
             known.after = FIRST
         self.timers.set(self, f"pause {peer}", known.mistrusted_until_ms, PauseEnded(peer))
 
-    # Our own contracts.
+    # Contracts of this node.
 
     def _give(self, event: GenesisFound) -> None:
-        """To whom it is open, and to nobody else (S8); to decode and to send it costs what its size says."""
+        """Give a genesis only to a peer to which it is open (S8); the cost to decode and send it counts by its size."""
         known = event.known
         has_room = self._known(event.peer).serving_bytes.take(self.node.now_ms, len(known.genesis))
         if known.genesis and has_room and decode_genesis(known.genesis).is_open_to(event.peer):
@@ -448,7 +448,7 @@ class Acquaintance:
         return known
 
     def _forget_one(self) -> None:
-        """One of which nothing is expected, the oldest first; if there is none, there are as many as it takes."""
+        """Forget the oldest peer without open requests; if there is none, all stay."""
         idle = (
             name
             for name, known in self.peers.items()

@@ -1,13 +1,13 @@
-"""What each field that a peer sends may do to this node: the table of claims (trust rule 10).
+"""The possible effects on this node of each field that a peer sends: the table of claims (trust rule 10).
 
-Theory of operation. Whoever sends a message may put anything into it. So each field of each message, and of all that
-is nested in one, has an entry here, and a test holds that none is missing and none is left over:
+Theory of operation. The sender of a message may put anything into it. So each field of each message, and of all
+types nested in one, has an entry here, and a test requires that the entries are complete and exact:
 
-- `Verified`: nothing is written, permitted, signed or reported by the field that the named check did not justify: a
-  signature, a hash, the chain, or that we asked this peer exactly this.
-- `Bounded`: the field counts only up to what the named function allows.
-- `Harmless`: whatever it says, this node's records and promises are as without the message; at worst time is lost, and
-  by whom is noticed (`sequencer/progress.py`, `sequencer/probation.py`).
+- `Verified`: nothing is written, permitted, signed or reported by the field without the named check: a
+  signature, a hash, the chain, or that this node asked this peer exactly this.
+- `Bounded`: the field counts only up to the limit of the named function.
+- `Harmless`: with any value, this node's records and promises are as without the message; at worst time is lost, and
+  the peer that causes it is noticed (`sequencer/progress.py`, `sequencer/probation.py`).
 
 `Hello` and the frames below the messages are the transport's (`transport/claims.py`).
 """
@@ -56,21 +56,21 @@ Check: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Nothing is done by it that this check did not justify."""
+    """The field has no effect that this check does not justify."""
 
     by: Check
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """It counts only as far as this function lets it."""
+    """The field counts only up to the limit of this function."""
 
     by: Check
 
 
 @dataclass(frozen=True, slots=True)
 class Harmless:
-    """Whatever it says, and why that does not matter."""
+    """The field may have any value; `because` is the reason why that does not matter."""
 
     because: str
 
@@ -290,7 +290,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "request_id": Verified(Permissions._asked),
         "errors": Bounded(Probation.is_too_much),
     },
-    # Signs of life.
+    # Availability.
     messages.CoordinatorHeartbeat: {
         "number": Verified(Observer.hear_heartbeat),
         "state": Harmless("presence, which keeps nobody: progress does"),
@@ -338,7 +338,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "signatures": Verified(claims_of),
     },
     messages.EndorserSignature: {"endorser": Verified(claims_of), "signature": Verified(claims_of)},
-    # What became of an intent.
+    # Outcomes of an intent.
     messages.TransactionDispatched: {"digest": _TEXT, "intents": Verified(Sender.take_dispatched)},
     messages.TransactionReverted: {
         "intent": Verified(Sender.take_reverted),
@@ -406,7 +406,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "deployment": Verified(Acquaintance._take_genesis),
         "genesis": Verified(Acquaintance._take_genesis),
     },
-    # Messages of privacy groups, which the core does not see.
+    # Messages of privacy groups, which the core does not handle.
     messages.GroupMessage: {
         "id": Harmless("kept under its author's name"),
         "sent_at_ms": _TEXT,
@@ -415,7 +415,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "correlation_id": _TEXT,
     },
     messages.GroupMessageAcknowledgement: {"id": Harmless("ends what this node has to send to the peer itself")},
-    # Who holds what a transaction made, which the core does not see (`service.receipts.holdings`).
+    # Holders of a transaction's states, which the core does not handle (`service.receipts.holdings`).
     messages.HoldingsRequest: {
         "request_id": _ECHO,
         "height": Harmless("compared with this node's own index, for a bounded time"),

@@ -1,7 +1,7 @@
-"""Which intents of this node depend on what, and how that ended (`dependsOn`); one per node.
+"""Dependencies of this node's intents, and their outcomes (`dependsOn`); one per node.
 
-Theory of operation. An id names a transaction of this node, private or public, in whatever contract; a leaf names a
-private transaction of any node (`model/awaited.py`). Only open dependencies are noted. What an intent depends on may
+Theory of operation. An id names a transaction of this node, private or public, in any contract; a leaf names a
+private transaction of any node (`model/awaited.py`). Only open dependencies are noted. A dependency may
 end while the contract of the intent is loaded: the node looks for that when the intent is accepted.
 """
 
@@ -28,7 +28,7 @@ class Dependencies:
         self._asked: dict[int, tuple[AwaitedLeaf, ...]] = {}
 
     def note(self, contract: ContractAddress, intent: IntentId, others: Iterable[Dependency]) -> None:
-        """An intent waits for these, none of which has ended: an entry is removed when its dependency ends."""
+        """Note the open dependencies of an intent; an entry is removed when its dependency ends."""
         leaves: list[AwaitedLeaf] = []
         for other in others:
             self.dependents.setdefault(other, {})[contract] = None
@@ -46,14 +46,14 @@ class Dependencies:
                 self._tell(other, self.node.intake.outcomes[other])
 
     def note_outcome(self, intent: IntentId, outcome: Outcome) -> None:
-        """A transaction of this node has ended: its dependents, in whatever contract, go on or end."""
+        """A transaction of this node has ended: its dependents, in any contract, continue or end."""
         self.node.intake.note_outcome(intent, outcome)
         for leaf in self.awaited.dependent_ended(intent):
             self.dependents.pop(leaf, None)
         self._tell(intent, outcome)
 
     def block_final(self, block: ChainBlock) -> None:
-        """A block is as deep as it must be: some leaves have ended."""
+        """Handle leaves that have ended by a block at final depth."""
         self._end(self.awaited.block_final(block.time_s, block.outcomes))
 
     def ask_for_leaves(self) -> None:
@@ -63,7 +63,7 @@ class Dependencies:
         self.node.effects.append(replace(question, leaves=leaves))
 
     def take_looked_up(self, event: IntentsLookedUp) -> bool:
-        """The store's answer about leaves; false when it is about something else."""
+        """Take the store's answer about leaves; return False for any other answer."""
         asked = self._asked.pop(event.token, None)
         if asked is not None:
             self._end(self.awaited.answered(event.token, asked, event.leaves))

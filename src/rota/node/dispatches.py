@@ -1,7 +1,7 @@
-"""Dispatches of a node: what its submitters have signed, written and sent, and the heartbeats that list it.
+"""Dispatches of a node: rounds that its submitters have signed, written and sent, and the heartbeats that list them.
 
-Each account has a submitter (`chain/submitters.py`). Their orders leave through the node; what becomes of a round goes
-to the sequencer of its contract, and every heartbeat repeats what the signer or the chain has not answered.
+Each account has a submitter (`chain/submitters.py`). Their orders leave through the node; the results of a round go
+to the sequencer of its contract, and every heartbeat repeats orders without an answer of signer or chain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SubmitterEvent = (
 
 
 class Dispatches:
-    """Of one node."""
+    """The dispatches of one node."""
 
     def __init__(self, node: Owner) -> None:
         self.node = node
@@ -36,7 +36,7 @@ class Dispatches:
         self.next_heartbeat_ms: int | None = None
 
     def start(self) -> None:
-        """Send what the last run left, and ask where its accounts stand."""
+        """Send the dispatches that the last run left, and ask for the nonces of its accounts."""
         for submission in self.node.submitters.submissions():
             self.node.effects.append(SubmitTransaction(submission.dispatch))
             self._start_heartbeats()
@@ -45,7 +45,7 @@ class Dispatches:
             self.node.effects.extend([see] if see is not None else [])
 
     def take_round(self, order: DispatchRound) -> None:
-        """A sequencer has a round that is ready."""
+        """Queue a round that a sequencer has ready."""
         self._sign_next(self.node.submitters.take(order))
 
     def take(self, event: SubmitterEvent) -> None:
@@ -76,7 +76,7 @@ class Dispatches:
         self._sign_next(submitter)
 
     def _take_signed(self, submitter: Submitter, event: DispatchSigned) -> None:
-        """It is recorded and sent to the chain. A new round's states go out too, and its coordinator learns of it."""
+        """Record and send it; if the round is new, distribute its states and inform its coordinator."""
         node, record = self.node, submitter.take_signed(self.node.now_ms, event)
         if record is None:
             return
@@ -96,7 +96,7 @@ class Dispatches:
             self._recall(submitter)
 
     def beat(self) -> None:
-        """List to each sender its dispatched intents; without a ledger nothing is listed (protocol §4.1)."""
+        """List to each sender its dispatched intents; nothing is listed without a ledger (protocol §4.1)."""
         node = self.node
         self.next_heartbeat_ms = None
         working = node.submitters.working()

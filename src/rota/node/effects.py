@@ -1,4 +1,4 @@
-"""What the node itself orders, and its records."""
+"""Effects and records of the node itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rota.model.types import AwaitedLeaf, ContractAddress, IntentId
 
 @dataclass(frozen=True, slots=True)
 class ReportFinalityBroken(Effect):
-    """The chain took back blocks that were final: all above `parted_at`, up to `final_height` they had been reported.
+    """The chain took back final blocks: all above `parted_at`; those up to `final_height` had been reported.
 
     The receipts of these intents no longer hold, and are marked in the store.
     """
@@ -21,7 +21,7 @@ class ReportFinalityBroken(Effect):
 
 @dataclass(frozen=True, slots=True)
 class LookUpIntents(Effect):
-    """Ask the store: which intent has this key, if any, what became of these intents of ours, and of these leaves?"""
+    """Ask the store for the intent with this key, if any, the outcomes of these intents, and those of these leaves."""
 
     token: int
     key: str
@@ -41,6 +41,6 @@ class LoadContract(Effect):
 
 @dataclass(frozen=True, slots=True)
 class NodeStarted(Record):
-    """A new life of the node: durable before its first message."""
+    """A new run of the node: durable before its first message."""
 
     incarnation: int

@@ -1,4 +1,4 @@
-"""Events of the node itself: answers of its store, outcomes of public transactions, states that were asked for."""
+"""Events of the node itself: answers of its store, outcomes of public transactions, missing states."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PublicTransactionEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundsMadeUp(Event):
-    """What final blocks did to a contract that this node got later is durable; the index had passed them before."""
+    """Earlier final outcomes of a contract that this node got later are durable; the index had passed them."""
 
     contract: ContractAddress
     outcomes: tuple[LedgerOutcome, ...]
@@ -77,7 +77,7 @@ class RoundsMadeUp(Event):
 
 @dataclass(frozen=True, slots=True)
 class StatesWanted(Event):
-    """This node lacks the private states that these leaves made, if it may see any: its peers are to be asked."""
+    """This node lacks the private states of these leaves, if it may see any, and is to ask its peers."""
 
     contract: ContractAddress
     leaves: tuple[Leaf, ...]

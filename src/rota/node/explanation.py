@@ -1,4 +1,4 @@
-"""Where an intent is, what it waits for, and who is in the way: in words for the person whose intent it is."""
+"""The state of an intent, what it waits for and because of which node, in words for its user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rota.sequencer.sender_transaction import SenderTransaction
 from rota.sequencer.sender_transaction import State as SenderSide
 from rota.sequencer.sequencer import Sequencer
 
-# What each state of the machines, and each end, means to somebody who has never seen them.
+# The meaning of each state and each outcome, for users who do not know the machines.
 MEANINGS: Final[dict[Enum, str]] = {
     SenderSide.INITIAL: "it has just been accepted",
     SenderSide.PENDING: "it is accepted and has no coordinator yet",
@@ -71,7 +71,7 @@ MEANINGS: Final[dict[Enum, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """An endorser that has not signed since then, what it answered last, and the node whose words these are."""
+    """An endorser that has not signed since then, its last answer, and the node that reports it."""
 
     endorser: NodeName
     since_ms: int
@@ -84,7 +84,7 @@ class Explanation:
     """The answer to "where is my transaction?".
 
     `operators` has the nodes whose operators have not answered, with the chain time at which each was asked. `missing`
-    has the endorsers that have not signed, with what each answered last and who says so.
+    has the endorsers that have not signed, with the last answer of each and the node that reports it.
     """
 
     state: str
@@ -99,7 +99,7 @@ class Explanation:
 
 
 def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | None:
-    """What the sender knows of an intent; nothing when it is not under way here."""
+    """Return the sender's explanation of an intent; None when it is not under way here."""
     transaction = sequencer.sender.transactions.get(intent)
     if transaction is None:
         return None
@@ -118,7 +118,7 @@ def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | N
 
 
 def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanation | None:
-    """What the coordinator knows of an intent; nothing when it is not held here."""
+    """Return the coordinator's explanation of an intent; None when it is not held here."""
     transaction = sequencer.coordinator.transactions.get(intent)
     if transaction is None:
         return None
@@ -138,7 +138,7 @@ def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanatio
 
 
 def explain_deployment(deployment: Deployment) -> Explanation:
-    """How far a deployment of this node's own is."""
+    """Return the progress of a deployment of this node."""
     waits_for, who = _deployment_waits(deployment)
     said = tuple(f"{node} says: {reason}" for node, reason in deployment.excuses.items())
     return Explanation(
@@ -154,7 +154,7 @@ def explain_deployment(deployment: Deployment) -> Explanation:
 
 
 def _told(history: Iterable[tuple[int, Enum]]) -> tuple[tuple[int, str], ...]:
-    """When it came to which state."""
+    """Return when it entered each state."""
     return tuple((at_ms, str(state.value)) for at_ms, state in history)
 
 
@@ -223,7 +223,7 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
 
 
 def _missing_at_sender(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[Missing, ...]:
-    """The endorsers that have not signed, by the latest heartbeat of its coordinator."""
+    """Return the endorsers that have not signed, by the latest heartbeat of its coordinator."""
     delegate = transaction.delegate
     peer = sequencer.observer.peers.get(delegate) if delegate is not None else None
     is_gathering = transaction.state is SenderSide.ENDORSEMENT_GATHERING
@@ -255,7 +255,7 @@ def _ending_waits(transaction: SenderTransaction) -> str:
 
 
 def _ending(transaction: SenderTransaction) -> str:
-    """That it is to end, and why."""
+    """Return the reason why it is to end."""
     return f"ending: {transaction.ending_reason}" if transaction.is_ending else ""
 
 
@@ -321,7 +321,7 @@ def _coordinator_waits(sequencer: Sequencer, transaction: HeldIntent) -> tuple[s
 
 
 def _place_in_line(transaction: SenderTransaction | HeldIntent) -> str:
-    """The base-ledger transaction that it goes with, if it has one."""
+    """Return the base-ledger transaction that contains it, if there is one."""
     if transaction.signer_and_nonce is None:
         return ""
     signer, nonce = transaction.signer_and_nonce
@@ -329,7 +329,7 @@ def _place_in_line(transaction: SenderTransaction | HeldIntent) -> str:
 
 
 def _what_was_tried(transaction: HeldIntent) -> str:
-    """Its place in line; or how often it was asked again, and which endorser does not accept us now (protocol §5)."""
+    """Return its place in line; or the number of requests, and endorsers that do not accept us (protocol §5)."""
     if transaction.is_flush_point and transaction.signer_and_nonce is not None:
         return f"{_place_in_line(transaction)}, submissions: {transaction.submission_count}"
     tried = [f"repeated requests: {transaction.request_count}"] if transaction.request_count else []

@@ -1,6 +1,6 @@
-"""What a user asks for, before it becomes an intent with an id; one per node.
+"""Checks of a user's request before it becomes an intent with an id; one per node.
 
-Theory of operation. An idempotency key that is known gets the existing id; a dependency must be an intent of this node,
+Theory of operation. A known idempotency key gets the existing id; a dependency must be an intent of this node,
 or names a leaf, which `model/awaited.py` follows. Memory holds only recent keys and outcomes: the store is asked, and
 intents that end or are accepted while it answers are remembered until all older questions are answered. An intent that
 cannot be accepted is refused before it gets an id, and so is one that comes while `intents_open_max` are under way;
@@ -56,19 +56,19 @@ class Intake:
         return question
 
     def bounded(self, event: IntentSubmitted, chain_time_s: int) -> IntentSubmitted:
-        """No leaf is awaited without a bound."""
+        """Give each awaited leaf without a bound the default one."""
         if not event.intent.awaits:
             return event
         awaits = with_bounds(event.intent.awaits, chain_time_s + self.config.dependency_wait_s)
         return replace(event, intent=replace(event.intent, awaits=awaits))
 
     def ask(self, intents: tuple[IntentId, ...], key: str = "") -> LookUpIntents:
-        """A question to the store, with a token that its answer bears."""
+        """Return a question to the store, with a token that its answer bears."""
         self._token += 1
         return LookUpIntents(self._token, key, intents)
 
     def take_answer(self, answer: IntentsLookedUp) -> IntentSubmitted | ReplyToUser | None:
-        """The store has answered; what happened meanwhile counts too. A late answer changes nothing."""
+        """Take the store's answer, with the outcomes since the question. A late answer has no effect."""
         event = self._asking.pop(answer.token, None)
         if event is None:
             return None
@@ -86,7 +86,7 @@ class Intake:
         return self._accept(event, known)
 
     def take_accepted(self, intent: Intent) -> None:
-        """Its sequencer has it: every later answer of the store includes it."""
+        """Note that its sequencer has it: every later answer of the store includes it."""
         self._accepting.pop(intent.id, None)
         self.open[intent.id] = intent.contract
         if self._keys.get(intent.idempotency_key) == intent.id:
@@ -94,13 +94,13 @@ class Intake:
         self._forget()
 
     def take_refused(self, intent: Intent) -> None:
-        """It was not accepted after all: its key is free again."""
+        """Note that it was not accepted after all: its key is free again."""
         self._accepting.pop(intent.id, None)
         if self._keys.get(intent.idempotency_key) == intent.id:
             del self._keys[intent.idempotency_key]
 
     def note_undone(self, intent: IntentId) -> None:
-        """Its receipt no longer holds: who comes to depend on it ends, as by the store's word."""
+        """Its receipt no longer holds: later dependents end, as by the store's answer."""
         if intent in self.outcomes:
             self.outcomes[intent] = Outcome.REVERTED
 
@@ -113,7 +113,7 @@ class Intake:
 
     @property
     def remembered_keys(self) -> int:
-        """How many keys are kept because a question may be older than they are."""
+        """The number of keys kept because a question may be older than they are."""
         return len(self._keys)
 
     def _accept(self, event: IntentSubmitted, known: tuple[tuple[IntentId, Outcome], ...]) -> IntentSubmitted:
@@ -139,7 +139,7 @@ class Intake:
         return ReplyToUser(reply_to, existing, error, is_temporary=True, field="idempotencyKey")
 
     def _forget(self) -> None:
-        """The answers to all open questions contain everything that was recorded before the oldest was asked."""
+        """Forget entries older than all open questions, whose answers contain them."""
         oldest = next(iter(self._asking), self._token + 1)
         while self._accepted_keys and self._accepted_keys[0][0] < oldest:
             del self._keys[self._accepted_keys.popleft()[1]]

@@ -1,11 +1,11 @@
 """Start reading here: the pure machine of a whole node.
 
 `step(now, event) -> effects`. The node owns one sequencer per contract, as far as they are in memory, and
-what they have in common: the intake of its users' intents, the block index, the submitters, the distribution
-of private states, and the contracts that are to come. It hands each event to whom it concerns, keeps what
-sequencers ask of the submitters inside, and passes the rest on as effects. What the node knows may be ahead of what is
-durable; what it says is not, because its effects leave behind the records that they rest on. Its first effect makes its
-new incarnation durable: nothing it says can be mistaken for an earlier life's.
+their common parts: the intake of its users' intents, the block index, the submitters, the distribution
+of private states, and contracts that are not deployed yet. It routes each event to the parts concerned, handles
+sequencers' orders to the submitters itself, and passes the other effects on. The node's memory may be ahead of its
+store; its messages are not, because effects leave after the records that they depend on. Its first effect makes its
+new incarnation durable: none of its messages can be mistaken for one of an earlier run.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ from rota.wire.messages import (
     VerifierResponse,
 )
 
-# A node's own records, of its life, its index and its nonces, belong to no contract.
+# A node's own records, of its runs, its index and its nonces, belong to no contract.
 OWN = ContractAddress("")
-# What concerns the node itself; every other message concerns a contract.
+# Events that have a contract loaded from the store.
 LOADING_EVENTS = (MessageReceived, IntentSubmitted, CancelRequested, ResumeRequested, VerifierWanted)
 STATE_MESSAGES = (StateDistribution, StateDistributionAcknowledgement, StateRequest)
 DEPLOYMENT_MESSAGES = (DeploymentProposal, DeploymentAnswer, ContractTakenIn, DeploymentWithdrawn)
@@ -123,9 +123,9 @@ NODE_MESSAGES: frozenset[type[Message]] = frozenset((*STATE_MESSAGES, *DEPLOYMEN
 
 
 class Node:
-    """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it.
+    """One running node. It gets everything as arguments; it looks up nothing. `signer` names the payer of its gas.
 
-    Contracts are deployed through `factory`. `consent` says whose proposals to endorse or coordinate are taken.
+    Contracts are deployed through `factory`. `consent` is the policy for proposals to endorse or coordinate.
     """
 
     def __init__(
@@ -184,10 +184,10 @@ class Node:
             self._note_open(deployment.intent.id, NO_CONTRACT, deployment.unmet)
 
     def start(self) -> list[Effect]:
-        """Begin a new life: its number first, then what the last one left to be done.
+        """Begin a new run: record its number, then continue the work of the last one.
 
-        Blocks that were not final are gone through again: what they say was told to a memory that is gone. Contracts go
-        on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
+        Blocks that were not final are processed again, because the memory that had their outcomes is gone. Contracts
+        continue when the index has caught up: a delegation at a height long past would be refused (protocol §5).
         """
         self.persist_own(NodeStarted(self.incarnation))
         self.perform(NO_CONTRACT, self.deployments.start())
@@ -198,13 +198,13 @@ class Node:
         return self._take_effects()
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
-        """Be told one event at this time."""
+        """Handle one event at this time and return the effects."""
         self.now_ms = now_ms
         ROUTES.get(type(event), Node._take_for_all)(self, event)
         return self._take_effects()
 
     def next_deadline_ms(self) -> int | None:
-        """When the next `Tick` is due."""
+        """Return when the next `Tick` is due."""
         earliest_ms = self.index.next_due_ms()
         for due_ms in (
             self.sequencers.next_due_ms(),
@@ -220,11 +220,11 @@ class Node:
 
     @property
     def questions(self) -> tuple[Proposal, ...]:
-        """The contracts that name this node and about which its operator is asked, the oldest first."""
+        """The contracts that name this node and await its operator's decision, the oldest first."""
         return self.deployments.proposals.questions
 
     def explain(self, intent: IntentId) -> Explanation:
-        """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
+        """Explain an intent's state and what it waits for, at which nodes; by the coordinator, if that is here."""
         for sequencer in self.sequencers.loaded.values():
             held = sequencer.coordinator.transactions.get(intent)
             found = explain_at_sender(sequencer, intent)
@@ -241,14 +241,14 @@ class Node:
     # Peers.
 
     def _note_sign_of_life(self, contract: ContractAddress, event: MessageReceived) -> None:
-        """A sign of life of a peer that is not silent changes nothing: a sequencer that is up to date takes no step."""
+        """Have the sequencer note a message, without a step if it is up to date and the peer is not silent."""
         sequencer = self.sequencers.loaded[contract]
         is_up_to_date = sequencer.context.height == self.height and sequencer.lost_peers == self.lost_peers
         if not (is_up_to_date and sequencer.hears_again(self.now_ms, event.peer, event.envelope)):
             self.tell(contract, PeerSpoke(event.peer, event.envelope))
 
     def _take_message(self, event: MessageReceived) -> None:
-        """Private states and contracts to come concern the node; the rest a contract, if its author may know of it."""
+        """Take messages for the node; pass others to their contract, unless that is hidden from the peer."""
         contract, body = event.envelope.contract, event.envelope.body
         if self.acquaintance.is_hidden_from(event.peer, contract, body):
             self.acquaintance.note_unknown(event.peer, contract, is_decoy=True)
@@ -289,7 +289,7 @@ class Node:
         self.tell(contract, event)
 
     def _take_intake(self, answer: IntentSubmitted | Effect | None) -> None:
-        """The sequencer makes an accepted intent durable. Otherwise there is a reply, or a question to the store."""
+        """Give an accepted intent to its sequencer, which stores it; else emit a reply or a question to the store."""
         if isinstance(answer, IntentSubmitted):
             self.tell(answer.intent.contract, answer)
         elif answer is not None:
@@ -298,7 +298,7 @@ class Node:
     # The store.
 
     def _take_from_store(self, event: ContractLoaded | ContractMissing) -> None:
-        """A contract is there, and what waited for it goes on; or there is none, and who spoke of it is asked."""
+        """Load the contract and handle the events that waited for it; if it is missing, ask the peers that named it."""
         if isinstance(event, ContractLoaded):
             address = event.contract.address
             self._bring_in(event.contract, event.stored)
@@ -315,7 +315,7 @@ class Node:
                 self.tell(address, waited)
 
     def _bring_in(self, contract: Contract, stored: StoredContract) -> None:
-        """Into memory, if it is not there, in the place of a sleeper; it hears what is not in the store."""
+        """Bring a contract into memory, in the place of an idle one; give it outcomes that are not in the store."""
         if contract.address not in self.sequencers.loaded:
             self.sequencers.make_room(1)
             self._add(contract, stored)
@@ -323,7 +323,7 @@ class Node:
             self.tell(contract.address, Tick())
 
     def _add(self, contract: Contract, stored: StoredContract) -> None:
-        """A contract comes into memory, with our own dispatches of it that have no outcome."""
+        """Bring a contract into memory, with this node's dispatches of it that have no outcome."""
         dispatches = tuple(each.dispatch for each in self.submitters.submissions(contract.address))
         sequencer = Sequencer(
             self.name,
@@ -340,15 +340,15 @@ class Node:
             self._note_open(open_.intent.id, contract.address, open_.open_dependencies)
 
     def _note_open(self, intent: IntentId, contract: ContractAddress, dependencies: Iterable[Dependency]) -> None:
-        """An intent that an earlier life accepted."""
+        """Register an intent that an earlier run accepted."""
         self.intake.open[intent] = contract
         self.dependencies.note(contract, intent, dependencies)
 
     def _replay(self, address: ContractAddress, final_height: int) -> None:
-        """What blocks said of it that are not final is told to a contract that comes into memory.
+        """Give a contract that comes into memory its outcomes in blocks that are not final.
 
-        The store counts from its latest block, we from the highest that there was: after a reorganisation, and while
-        the store is being read, more is final here than there. That is told as well, once.
+        The store counts from its latest block, this node from the highest that there was: after a reorganisation, and
+        while the store is being read, more is final here than there. Those blocks are included, once.
         """
         replayed = self.index.above(min(final_height, self.index.final_height))
         for block in replayed:
@@ -386,7 +386,7 @@ class Node:
         self._look_at_chain()
 
     def _take_change(self, change: IndexChange) -> None:
-        """What went is undone, latest first, and what came is taken; then what became final."""
+        """Undo removed blocks, latest first, and process added ones; then the ones that became final."""
         final_height, broken = self.index.final_height, self.index.broken_by(change)
         taking_in = self.deployments.known_in(change.added)
         taken = tuple(ContractTaken(known) for known in taking_in)
@@ -404,7 +404,7 @@ class Node:
             self._take_final(block)
 
     def _report_broken(self, broken: FinalityBroken) -> None:
-        """Receipts that were reported no longer hold: users are told, and nothing new may rest on them."""
+        """Report receipts that no longer hold; no new intent may depend on them."""
         undone = tuple(dict.fromkeys(each.intent for each in broken.undone))
         for intent in undone:
             self.intake.note_undone(intent)
@@ -414,7 +414,7 @@ class Node:
         self.effects.append(ReportFinalityBroken(broken.parted_at, broken.final_height, undone))
 
     def _look_at_chain(self) -> None:
-        """Ask for what is missing, and say when the ledger is lost or found again (protocol §4.1)."""
+        """Fetch missing blocks, and report when the ledger is lost or found again (protocol §4.1)."""
         fetch = self.index.next_fetch(self.now_ms)
         if fetch is not None:
             self.effects.append(FetchBlocks(fetch.first, fetch.last, self.deployments.awaited()))
@@ -425,7 +425,7 @@ class Node:
             self._take_for_all(LedgerBack() if has_ledger else LedgerLost())
 
     def _take_block(self, block: ChainBlock) -> None:
-        """Who is awake hears of the height, and whom it concerns of its outcomes; the others when they wake."""
+        """Notify sequencers with work of the new height, and affected ones of outcomes; idle ones catch up later."""
         self.height, self.chain_time_s = block.height, block.time_s
         outcomes = self._outcomes_of(block)
         self.submitters.settle(block, outcomes)
@@ -436,7 +436,7 @@ class Node:
             self._step(contract, BlockIndexed(block.height, block.time_s, _of(contract, outcomes)))
 
     def _take_removed(self, parted_at: int, blocks: tuple[ChainBlock, ...], final_height: int) -> None:
-        """A reorganisation: the height falls, and the submitter sends again what is gone."""
+        """Undo removed blocks: the height falls, and the submitters send the affected transactions again."""
         if not blocks:
             return
         self.height = parted_at
@@ -453,7 +453,7 @@ class Node:
             self._step(contract, BlocksRemoved(parted_at, _of(contract, tuple(undone))))
 
     def _take_final(self, block: ChainBlock) -> None:
-        """A block is as deep as it must be: nothing in it is undone any more."""
+        """Note a final block: its outcomes are not undone any more."""
         self.final_time_s = block.time_s
         outcomes = self._outcomes_of(block)
         self.submitters.finalise(block, outcomes)
@@ -465,22 +465,22 @@ class Node:
         self.dependencies.block_final(block)
 
     def _outcomes_of(self, block: ChainBlock) -> Outcomes:
-        """What everybody reads in the block, and what only we know: which of our transactions failed."""
+        """Return the outcomes that every node reads in the block, and failures of this node's own transactions."""
         return block.outcomes + self.submitters.failures_in(block)
 
     def _standing_before(self, blocks: tuple[ChainBlock, ...]) -> tuple[int, int]:
-        """Height and time of the latest final block: a new life begins there."""
+        """Return height and time of the latest final block, at which a new run begins."""
         final = [block for block in blocks if block.height <= self.index.final_height] or list(blocks[:1])
         return (final[-1].height, final[-1].time_s) if final else (0, 0)
 
     def _concerned(self, outcomes: Outcomes) -> tuple[ContractAddress, ...]:
-        """Who is awake, and whose outcomes these are."""
+        """Return the contracts that are awake, and those with outcomes."""
         return tuple(dict.fromkeys((*self.sequencers.awake, *(address for address, _ in outcomes))))
 
-    # Everybody.
+    # For all contracts.
 
     def _take_for_all(self, event: Event) -> None:
-        """Connections, the ledger, time: they concern who is awake; the others make up for it when they wake."""
+        """Take changes of connections, ledger and time; contracts that sleep catch up when they wake."""
         match event:
             case Tick():
                 self._run_timers()
@@ -504,14 +504,14 @@ class Node:
                     self._go_on()
 
     def _go_on(self) -> None:
-        """The index has caught up for the first time in this life: what the last one left goes on."""
+        """Continue the work of the last run: the index has caught up for the first time in this one."""
         self.has_caught_up = True
         for contract in tuple(self.sequencers.loaded):
             self.tell(contract, Tick())
         self.sequencers.make_room(0)
 
     def _note_connection(self, peer: NodeName, is_made: bool) -> None:
-        """Returns are counted, so that who slept through a loss and a return hears of them too."""
+        """Record a change of connection; returns are counted for contracts that sleep through a loss and a return."""
         if not is_made:
             self.lost_peers[peer] = None
         elif peer in self.lost_peers:
@@ -520,12 +520,12 @@ class Node:
             self.returns[peer] = self.return_count
 
     def _wake_all(self) -> None:
-        """Who is awake hears of it now, and who has said that it has no ledger."""
+        """Update the contracts that are awake, and those that have reported a lost ledger."""
         for contract in tuple(dict.fromkeys((*self.sequencers.awake, *self.without_ledger))):
             self._wake(contract, self.sequencers.loaded[contract])
 
     def _run_timers(self) -> None:
-        """Only those whose time has come are told: an idle contract costs nothing."""
+        """Run due timers only, so that an idle contract costs nothing."""
         beat_ms = self.dispatches.next_heartbeat_ms
         if beat_ms is not None and beat_ms <= self.now_ms:
             self.dispatches.beat()
@@ -541,7 +541,7 @@ class Node:
     # Effects.
 
     def tell(self, contract: ContractAddress, event: Event) -> None:
-        """Tell a sequencer; one that slept first hears what it missed, one that is not in memory is loaded."""
+        """Give an event to a sequencer; one that slept catches up first, one that is not in memory is loaded."""
         if contract == NO_CONTRACT:
             self._stand()
             self.perform(NO_CONTRACT, self.deployments.step(self.now_ms, event))
@@ -556,11 +556,11 @@ class Node:
         self.sequencers.note_step(contract, sequencer)
 
     def _stand(self) -> None:
-        """Contracts that are to come have no sequencer that would hear where the chain stands."""
+        """Set height and ledger for the deployments, which have no sequencer."""
         self.deployments.stand_at(self.now_ms, self.height, self.chain_time_s, self.has_ledger)
 
     def _wake(self, contract: ContractAddress, sequencer: Sequencer) -> None:
-        """Where the chain stands, who is connected, and whether there is a ledger: what it missed, if anything."""
+        """Give a sequencer the missed height, connections and ledger status, if any."""
         context = sequencer.context
         if context.height != self.height or context.chain_time_s != self.chain_time_s:
             self._step(contract, BlockIndexed(self.height, self.chain_time_s))
@@ -581,7 +581,7 @@ class Node:
             self._step(contract, LedgerBack())
 
     def _await_loading(self, contract: ContractAddress, event: Event) -> None:
-        """Only what somebody said or asked brings a contract into memory."""
+        """Load a contract for a message or a user's request only, and queue the event meanwhile."""
         if not isinstance(event, LOADING_EVENTS):
             return
         is_overloaded = isinstance(event, IntentSubmitted) and self.sequencers.is_overloaded(contract)
@@ -593,7 +593,7 @@ class Node:
             self.effects.append(load)
 
     def _step(self, contract: ContractAddress, event: Event) -> None:
-        """One step of a sequencer; one that is not in memory is loaded if there is room, when the chain names it."""
+        """Step a sequencer because of the chain; one that is not in memory is loaded if there is room."""
         sequencer = self.sequencers.loaded.get(contract)
         if sequencer is not None:
             if effects := sequencer.step(self.now_ms, event):
@@ -609,7 +609,7 @@ class Node:
             self.effects.append(load)
 
     def perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
-        """What a sequencer asks of the submitter stays inside; the rest is passed on."""
+        """Handle a sequencer's effects for the node's own parts; pass on the others."""
         records: tuple[Record, ...] = ()
         for effect in effects:
             if type(effect) not in KEPT_INSIDE:
@@ -653,12 +653,12 @@ class Node:
         self.effects.append(Persist(contract, records))
 
     def show(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Consistent, ...]) -> None:
-        """Of these one may be what the chain has under the id of an intent of ours (trust rule 1)."""
+        """Show transitions to a sender that has an unknown leaf under an intent's id (trust rule 1)."""
         if self.sequencers.loaded[contract].sender.doubtful:
             self.tell(contract, TransitionsShown(peer, transitions))
 
     def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
-        """To a peer, or to ourselves without a wire."""
+        """Send a message to a peer; one to this node itself needs no transport."""
         answers = body.in_reply_to if isinstance(body, Reply) else None
         envelope = Envelope(
             contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger, answers
@@ -669,7 +669,7 @@ class Node:
             self.effects.append(SendMessage(peer, envelope))
 
     def _take_effects(self) -> list[Effect]:
-        """The effects of this step."""
+        """Return the effects of this step."""
         if self.dependencies.awaited.unasked:
             self.dependencies.ask_for_leaves()
         effects, self.effects = self.effects, []

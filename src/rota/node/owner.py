@@ -1,4 +1,4 @@
-"""What the parts of a node use of it (`node.py`): facts that they read, and the ways out."""
+"""The parts of a node that its components use (`node.py`): facts to read, and ways to act."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class Owner(Protocol):
         ...
 
     def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
-        """To a peer, or to the node itself without a wire."""
+        """Send a message to a peer; one to the node itself needs no transport."""
         ...
 
     def show(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Consistent, ...]) -> None:
-        """Compare transitions that a peer sent with intents whose ids others used."""
+        """Compare transitions that a peer sent with unknown leaves under own intents' ids."""
         ...
 
     def deliver_states(self) -> None:

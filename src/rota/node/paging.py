@@ -1,16 +1,16 @@
-"""Which contracts a node has in memory, who of them is awake, and when each is due; one per node.
+"""The contracts that a node has in memory, those with work, and their deadlines; one per node.
 
-Theory of operation. A contract of which something is under way is *awake*: it hears of every block and
-every connection. The others sleep and cost nothing: what they missed is made up for when something wakes
+Theory of operation. A contract with work under way is *awake*: it gets every block and
+every change of connection. The others sleep and cost nothing: they catch up when an event wakes
 them. An event for a contract that is not in memory has it loaded from the store and waits meanwhile, in a
 queue of at most `paging_queue_max` events for all. Half of it is for users alone, and each peer has a small part of the
-rest, in events and in bytes (`paging_bytes_max`): anybody can name contracts that do not exist. A question that the
+rest, in events and in bytes (`paging_bytes_max`): a peer can name contracts that do not exist. A question that the
 store did not answer is forgotten.
 
-Of more than `sequencers_max` those that have slept longest are paged out; a busy one never, nor one that told its peers
-that it has no ledger and has to tell them when it is back. When all are busy, users are told to come back. A peer's
-message is taken all the same, because its author may be busy with what we are asked for: two nodes that turn one
-another away would wait for ever.
+Of more than `sequencers_max` those that have slept longest are paged out; never a busy one, nor one that reported
+to its peers that it has no ledger and has to report when it is back. When all are busy, users get a temporary refusal.
+A peer's message is taken all the same, because its author may be busy with the same work: two nodes that refuse each
+other would wait forever.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rota.model.types import ContractAddress, NodeName
 from rota.node.effects import LoadContract
 from rota.sequencer.sequencer import Sequencer
 
-# Of the queue of waiting events one peer has this part.
+# One peer may use this fraction of the queue of waiting events.
 PEER_PART: Final = 16
-# A load that was not answered for so many time-outs was lost.
+# A load without answer after so many time-outs is lost.
 LOST_TIMEOUTS: Final = 10
 VALUE_BYTES: Final = 32
 
@@ -51,13 +51,13 @@ class Sequencers:
         self._bytes_of: Counter[NodeName] = Counter()
 
     def add(self, address: ContractAddress, sequencer: Sequencer) -> None:
-        """A contract is in memory from now on. One with something to do may not be told to go on for a while."""
+        """Add a contract to memory. One with work may not get events for a while."""
         self.loaded[address] = sequencer
         if not sequencer.is_busy:
             self._asleep[address] = None
 
     def note_step(self, address: ContractAddress, sequencer: Sequencer) -> None:
-        """After each step: is it awake, and when is it due?"""
+        """Update after each step whether it is awake, and when it is due."""
         due_ms = sequencer.context.timers.next_due_ms
         if sequencer.is_awake:
             self.awake[address] = None
@@ -75,14 +75,14 @@ class Sequencers:
     # Time.
 
     def next_due_ms(self) -> int | None:
-        """When the next of them is due."""
+        """Return when the next of them is due."""
         heap = self._heap
         while heap and self._deadlines.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
         return heap[0][0] if heap else None
 
     def take_due(self, now_ms: int) -> ContractAddress | None:
-        """One whose time has come; only those are told, so an idle contract costs nothing."""
+        """Return a contract that is due, else None; only those are stepped, so that an idle contract costs nothing."""
         due_ms = self.next_due_ms()
         if due_ms is None or due_ms > now_ms:
             return None
@@ -93,21 +93,21 @@ class Sequencers:
     # Paging.
 
     def await_loading(self, now_ms: int, address: ContractAddress, event: Event) -> LoadContract | None:
-        """Keep the event until its contract is there. What to ask of the store, if it is not asked already."""
+        """Queue the event until its contract is loaded; return the question to the store, unless it is open."""
         assert not self.is_full, "what cannot wait is turned away"
         self._loading.setdefault(address, []).append(event)
         self._count(event, 1)
         return self.load(now_ms, address)
 
     def may_wait(self, now_ms: int, event: Event) -> bool:
-        """There is room for one more waiting event, of a user or of this peer."""
+        """Whether there is room for one more waiting event, of a user or of this peer."""
         if not isinstance(event, MessageReceived) or self._has_room_for(event):
             return not self.is_full
         self._forget_lost(now_ms)
         return self._has_room_for(event)
 
     def _has_room_for(self, event: MessageReceived) -> bool:
-        """A peer may have one message of any size; further ones are within its part of the queue."""
+        """Whether a peer's message is within its part of the queue; a first one may have any size."""
         most, most_bytes = self.config.paging_queue_max, self.config.paging_bytes_max
         count, size = self._waiting_of[event.peer], size_of(event.envelope.body)
         is_within_part = count < max(1, most // PEER_PART) and self._waiting_of.total() < max(1, most // 2)
@@ -116,7 +116,7 @@ class Sequencers:
         return is_within_part and has_bytes and (is_first or self._bytes_of.total() + size <= most_bytes)
 
     def _forget_lost(self, now_ms: int) -> None:
-        """The store did not answer, and whoever made the contract up does not ask again: peers repeat the rest."""
+        """Forget loads without an answer, if only messages wait for them; peers repeat those."""
         since_ms = now_ms - LOST_TIMEOUTS * self.config.request_timeout_ms
         for address in [address for address, asked_at_ms in self._asked_at_ms.items() if asked_at_ms < since_ms]:
             if all(isinstance(event, MessageReceived) for event in self._loading[address]):
@@ -141,21 +141,21 @@ class Sequencers:
 
     @property
     def is_full(self) -> bool:
-        """There is no room for one more waiting event."""
+        """Whether there is no room for one more waiting event."""
         return self._waiting_count >= self.config.paging_queue_max
 
     def is_overloaded(self, address: ContractAddress) -> bool:
-        """There is no room for one more contract, whoever sleeps."""
+        """Whether there is no room for one more contract, even if all idle ones are paged out."""
         kept = len(self.loaded) + len(self._loading) - len(self._asleep)
         return address not in self._loading and kept >= self.config.sequencers_max
 
     @property
     def has_room(self) -> bool:
-        """A contract can be loaded without paging another out."""
+        """Whether a contract can be loaded without paging another out."""
         return len(self.loaded) + len(self._loading) < self.config.sequencers_max
 
     def take_loaded(self, address: ContractAddress) -> tuple[Event, ...]:
-        """The store has answered: what waited for the contract, if anything."""
+        """Return the events that waited for the contract that the store has answered about."""
         self._asked_at_ms.pop(address, None)
         waiting = self._loading.pop(address, [])
         for event in waiting:
@@ -163,14 +163,14 @@ class Sequencers:
         return tuple(waiting)
 
     def make_room(self, count: int) -> None:
-        """For so many more, as far as there are sleepers: those that have slept longest go; the store knows all."""
+        """Page out the longest idle contracts to make room for so many more; the store has all their data."""
         while len(self.loaded) + count > self.config.sequencers_max and self._asleep:
             address = next(iter(self._asleep))
             del self._asleep[address], self.loaded[address]
 
 
 def size_of(value: object) -> int:
-    """The bytes and characters in a message, and a few bytes for each value: what it takes in memory, roughly."""
+    """Return roughly the memory of a message: its bytes and characters, and a few bytes for each value."""
     if isinstance(value, bytes | str):
         return VALUE_BYTES + len(value)
     if isinstance(value, tuple):

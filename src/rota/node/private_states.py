@@ -4,8 +4,9 @@ Theory of operation. `exchange/distribution.py` decides which states are deliver
 module holds the messages. A node takes states from nodes that may have them. It checks them against their leaves,
 records them if there is room for states that are not on the chain (`exchange/unconfirmed.py`), and acknowledges them,
 copies too. The acknowledgement is recorded and ends the delivery. A node that lacks states asks every member and
+copies too. The acknowledgement is recorded and ends the delivery. A node that lacks states asks every member and
 endorser by leaf. A node that is asked sends the states that the asking node may see and nothing else (S8). It does not
-assure that answer, because the asking node repeats its question. A node asks by itself for contents that a list grants
+repeat that answer, because the asking node repeats its question. A node asks on its own for contents that a list grants
 it and that did not come with the others (`exchange/incomplete.py`). To answer, a node looks in its store, which has the
 transitions that it dispatched, received, and signed as a sender, because the dispatcher may be dead. It also looks
 among the transitions that it has seen as an endorser, because sender and dispatcher may both be dead. A transition that
@@ -47,19 +48,19 @@ from rota.wire.sizes import transition_bytes
 if TYPE_CHECKING:
     from rota.sequencer.sequencer import Sequencer
 
-# A transition of a contract in which this node neither endorses nor coordinates is large above this size. A payment is
-# small. What a peer has this node store of large ones in an interval is bounded, whether a block has them or not: a
+# In a contract in which this node neither endorses nor coordinates, a transition above this size is large. A payment is
+# small. The large ones that a peer has this node store in an interval are bounded, whether a block has them or not: a
 # transition on the chain costs its author the same gas whatever the size of its private states.
 SMALL_BYTES = 16_384
 LARGE_BYTES_MAX = 67_108_864
 LARGE_INTERVAL_MS = 3_600_000
 UNPERMITTED_MAX = 1_000
-# What we have seen ourselves: no peer can send a part of this number, and so stand in its way.
+# The part number of states seen here: no peer can send one with it, and so block it.
 SEEN_PART = -1
 
 
 class PrivateStates:
-    """The private states that this node is sent, asks for, is asked for, and delivers."""
+    """The private states that this node receives, requests, is asked for, and delivers."""
 
     def __init__(self, node: Owner, sent: Iterable[SentTransition] = ()) -> None:
         self.node = node
@@ -69,7 +70,7 @@ class PrivateStates:
         self.found = Debts(node, FOUND_BYTES_MAX, node.config.request_timeout_ms)
         self.large = Debts(node, LARGE_BYTES_MAX, LARGE_INTERVAL_MS)
         self.incomplete = Incomplete(node.name, node.config.request_timeout_ms)
-        # Leaves of ours that somebody committed without our permission, while our store is asked for what they make.
+        # Own leaves that were committed without our permission, while the store is asked for their states.
         self.unpermitted: dict[tuple[ContractAddress, Leaf], None] = {}
 
     def take(
@@ -78,7 +79,7 @@ class PrivateStates:
         contract: ContractAddress,
         body: StateDistribution | StateDistributionAcknowledgement | StateRequest,
     ) -> None:
-        """A peer sends states, or has them, or asks for its own."""
+        """Take a peer's states, acknowledgement or request."""
         if isinstance(body, StateDistribution):
             self.take_states(peer, contract, body)
         elif isinstance(body, StateRequest):
@@ -89,7 +90,7 @@ class PrivateStates:
             self.deliver()
 
     def take_own(self, event: StatesWanted | StatesFound | DeliveriesRecalled) -> None:
-        """This node lacks states, or its store has answered."""
+        """Take a lack of states at this node, or an answer of its store."""
         if isinstance(event, StatesWanted):
             self.ask(event.contract, event.leaves)
         elif isinstance(event, StatesFound):
@@ -99,16 +100,16 @@ class PrivateStates:
             self.deliver()
 
     def take_made_up(self, event: RoundsMadeUp) -> None:
-        """Final already: the coordinator knows of them, and their states take no room."""
+        """Release the room of states in blocks that are final already and known to the coordinator."""
         sequencer = self.node.sequencers.loaded.get(event.contract)
         if sequencer is not None:
             sequencer.note_final_outcomes(event.outcomes)
         self.take_outcomes(tuple((event.contract, outcome) for outcome in event.outcomes))
 
     def take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
-        """Private states for us: checked against their leaves, recorded, then acknowledged; copies too.
+        """Take private states for this node: check them against their leaves, record, then acknowledge; copies too.
 
-        What a stranger to the contract sends does not come here (`Acquaintance.is_hidden_from`).
+        States from a stranger to the contract do not come here (`Acquaintance.is_hidden_from`).
         """
         sequencer = self.node.sequencers.loaded[contract]
         if not states_with_bytes(body.transitions):
@@ -120,7 +121,7 @@ class PrivateStates:
         self.node.show(peer, contract, known)
         for transition in known:
             self.incomplete.note(self.node.now_ms, peer, contract, transition)
-        # A transition that is recorded is not written again, under another digest, beside a new one.
+        # A recorded transition is not written again, under another digest, beside a new one.
         new = tuple(each for each in known if not self._is_recorded(contract, each))
         if new:
             large_bytes = 0 if sequencer.context.has_part else _large_bytes(new)
@@ -135,25 +136,25 @@ class PrivateStates:
         self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
 
     def _checked(self, sequencer: Sequencer, transition: Transition) -> Consistent | None:
-        """The transition, if it agrees with itself; a copy of what our endorser has checked is not hashed again."""
+        """Return the transition if it agrees with itself; a copy of one that our endorser checked is not hashed."""
         seen = sequencer.endorser.seen.equal_to(transition)
         if seen is not None and not shows_too_much(self.node.name, seen):
             return seen
         return consistent_for(sequencer.context.separator, self.node.name, transition)
 
     def _is_recorded(self, contract: ContractAddress, transition: Transition) -> bool:
-        """With its bound: one that is valid for longer than we knew must not be deleted before."""
+        """Whether it is recorded with its bound: one with a later bound must not be deleted before."""
         is_received = self.distribution.is_received(contract, (transition,))
         return is_received and not self.unconfirmed.outlives(contract, transition)
 
     def _may_write_again(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
-        """What is stored takes no more room: a peer that sends it again and again has it written so many times."""
+        """Whether the peer may have stored transitions written again, which take no more room, at a limited rate."""
         if not any((contract, each.leaf) in self.unconfirmed.sent for each in transitions):
             return True
         return self.pacing.is_due(("again", peer), self.node.config.request_timeout_ms, WRITTEN_AGAIN_TIMES_MAX)
 
     def _has_room(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
-        """What the chain has, as far as we know, needs no room; of the rest all are taken or none."""
+        """Whether there is room for all that are not on the chain, as far as known; all are taken or none."""
         leaf_of = self.node.sequencers.loaded[contract].coordinator.outcomes.leaf_of
         unconfirmed = [each for each in transitions if leaf_of(each.intent) != each.leaf]
         outliving = {(contract, each.leaf) for each in unconfirmed if self.unconfirmed.outlives(contract, each)}
@@ -165,7 +166,7 @@ class PrivateStates:
         return True
 
     def take_outcomes(self, outcomes: Outcomes) -> None:
-        """What a block has takes no room any more. What it skipped is written again if it is sent again."""
+        """Release the room of transitions in a block. A skipped one is written again if it is sent again."""
         if not outcomes or not self.unconfirmed.sent:
             return
         released = self.unconfirmed.release((contract, outcome.leaf) for contract, outcome in outcomes)
@@ -175,11 +176,11 @@ class PrivateStates:
             self.distribution.forget_received(skipped)
 
     def undo_outcomes(self, outcomes: Outcomes) -> None:
-        """A block that had these is gone: whoever sends them again has them written, with their bounds."""
+        """Undo outcomes of a removed block: transitions sent again are written again, with their bounds."""
         self.distribution.forget_received({(contract, outcome.leaf) for contract, outcome in outcomes})
 
     def time_is_final(self, final_time_s: int) -> None:
-        """What has expired is deleted from the store, and takes no room any more."""
+        """Delete expired transitions from the store, and release their room."""
         expired = self.unconfirmed.take_expired(final_time_s)
         if expired:
             self.distribution.forget_received(set(expired))
@@ -191,10 +192,10 @@ class PrivateStates:
             self._note_received(contract, (transition,), is_own=True)
 
     def ask(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
-        """Everybody who may have them is asked, and sends what we may see; we ask again if nobody does.
+        """Ask every node that may have them for their states, and repeat that if none sends them.
 
-        They are on the chain, and so they need no room of the peers that send them. A contract that is not in memory is
-        loaded, to be there when it is asked for again.
+        They are on the chain, so they take no room of the peers that send them. A contract that is not in memory is
+        loaded for the repetition.
         """
         sequencer = self.node.sequencers.loaded.get(contract)
         if sequencer is None:
@@ -209,7 +210,7 @@ class PrivateStates:
                     self.node.send(holder, contract, request)
 
     def ask_for_incomplete(self) -> None:
-        """Ask for the contents that we may see of transitions on the chain and that were not sent with the others."""
+        """Ask for contents this node may see, of transitions on the chain, that were not sent with the others."""
         wanted: dict[ContractAddress, list[Leaf]] = {}
         for lacking in self.incomplete.take_due(self.node.now_ms):
             sequencer = self.node.sequencers.loaded.get(lacking.contract)
@@ -222,10 +223,10 @@ class PrivateStates:
             self.ask(contract, tuple(leaves))
 
     def _answer(self, peer: NodeName, contract: ContractAddress, request: StateRequest) -> None:
-        """From the store, and from what an endorser remembers and nobody else may have; each under its own leaf.
+        """Answer from the store and the endorser's memory, which may be the only copy; each under its own leaf.
 
-        The store answers one question after the other, those of users too: a peer has so many of them in a while, and
-        as many bytes as the answers of these may have on average, whether it may see them or not.
+        The store answers one question after the other, those of users too: a peer has a limited number of them in a
+        while, and as many bytes as their answers may have on average, whether it may see them or not.
         """
         if not self.found.is_clear(peer):
             return
@@ -238,14 +239,14 @@ class PrivateStates:
     def take_found(
         self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
     ) -> None:
-        """The store has answered a question of a peer, or of our own sender."""
+        """Take the store's answer to a question of a peer, or of our own sender."""
         self.found.charge(peer, sum(map(transition_bytes, transitions)))
         self.send_found(contract, peer, digest, transitions)
 
     def send_found(
         self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
     ) -> None:
-        """A peer's own states again, and nobody else's; or what our own sender has asked our store for."""
+        """Send a peer only states that it may see; or give our own sender the transitions that it asked for."""
         if peer == self.node.name:
             self._distribute_found(contract, transitions)
             self._show_own(contract, transitions)
@@ -256,14 +257,14 @@ class PrivateStates:
             self.node.send(peer, contract, StateDistribution(digest, due, part))
 
     def distribute_own(self, contract: ContractAddress, leaf: Leaf) -> None:
-        """What our party signed and we did not permit is on the chain; our store has it, and perhaps nobody else."""
+        """Distribute a leaf that our party signed and we did not permit; perhaps only our store has its states."""
         self.unpermitted[contract, leaf] = None
         if len(self.unpermitted) > UNPERMITTED_MAX:
             del self.unpermitted[next(iter(self.unpermitted))]
         self.node.effects.append(FindStates(contract, self.node.name, (leaf,)))
 
     def _distribute_found(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
-        """Once to each on a list. That is not assured: who does not get it asks the members for it."""
+        """Send it once to each on a list, without repetition: a node that does not get it asks the members."""
         for transition in transitions:
             if (contract, transition.leaf) in self.unpermitted:
                 del self.unpermitted[contract, transition.leaf]
@@ -279,13 +280,13 @@ class PrivateStates:
             self.node.show(self.node.name, contract, own)
 
     def distribute_prepared(self, contract: ContractAddress, prepared: Iterable[TransitionPrepared]) -> None:
-        """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
+        """Distribute the states of prepared transitions as of a dispatch: they may be on the chain at any time."""
         for record in prepared:
             self.distribution.take(self.node.now_ms, order_of(contract, record))
         self.deliver()
 
     def deliver(self) -> None:
-        """Send the deliveries that are due, and have the store read the next ones of a peer whose window is empty."""
+        """Send due deliveries, and have the store read the next ones for a peer whose window is empty."""
         for due in self.distribution.take_due(self.node.now_ms):
             if isinstance(due, Delivery):
                 self.node.send(due.peer, due.contract, StateDistribution(due.digest, due.transitions, due.part))
@@ -293,7 +294,7 @@ class PrivateStates:
                 self.node.effects.append(due)
 
     def _note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...], is_own: bool) -> None:
-        """Recorded: an endorser finds them in the store from now on."""
+        """Note recorded states: from now on an endorser finds them in the store."""
         self.distribution.note_received(contract, transitions, is_own)
         sequencer = self.node.sequencers.loaded[contract]
         sequencer.endorser.states_stored(transitions)
@@ -301,5 +302,5 @@ class PrivateStates:
 
 
 def _large_bytes(transitions: tuple[Transition, ...]) -> int:
-    """The size of those that are large."""
+    """Return the size of those that are large."""
     return sum(size for size in map(transition_bytes, transitions) if size > SMALL_BYTES)

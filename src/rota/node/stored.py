@@ -1,4 +1,4 @@
-"""What a node's store gives back at a start."""
+"""The data that a node's store returns at a start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rota.wire.messages import HandedOver
 
 @dataclass(frozen=True, slots=True)
 class StoredNode:
-    """What the store remembers of a node across a restart."""
+    """The stored facts about a node, for a restart."""
 
     incarnation: int = 0
     contracts: Mapping[ContractAddress, StoredContract] = field(default_factory=dict)
@@ -29,14 +29,14 @@ class StoredNode:
     blocks: tuple[ChainBlock, ...] = ()
     deployments: StoredDeployments = StoredDeployments()
     final_height: int | None = None
-    # What peers sent and the chain has said nothing of.
+    # Transitions that peers sent and no block has yet.
     sent: tuple[SentTransition, ...] = ()
 
 
 def with_dispatches(
     stored: StoredContract, dispatches: tuple[RoundDispatch, ...], address: ContractAddress
 ) -> StoredContract:
-    """A contract's part of the store, with the node's own dispatches of it that have no outcome."""
+    """Return a contract's stored data with the node's own dispatches of it that have no outcome."""
     rounds = [dispatch.round for dispatch in dispatches if dispatch.round.contract == address]
     dispatched = tuple(
         HandedOver(FlushPoint(each.digest, transition.intent), transition)

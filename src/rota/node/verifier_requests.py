@@ -1,13 +1,13 @@
-"""Requests of peers for the verifiers of this node's parties: how many are answered (trust rule 10).
+"""Requests of peers for the verifiers of this node's parties, and the limits on answers (trust rule 10).
 
 Theory of operation. To derive the verifier of a party takes up to two milliseconds, and a peer can make up any number
-of names. So recent answers are kept for `ANSWER_MS`, also those that there is no such party; not for longer, because an
-operator may import a key. What is not among them is looked up within an allowance: each peer always has
+of names. So recent answers are cached for `ANSWER_MS`, also those for unknown parties; not for longer, because an
+operator may import a key. Other names are looked up within an allowance: each peer always has
 `LOOKUPS_LEAST` in an interval, and up to `LOOKUPS_OF_PEER_MAX` as long as all peers together stay within `LOOKUPS_MAX`.
 A request beyond that is dropped; its author repeats it.
 
-An answer also tells whether users of this node have used the party, so that a payer notices a slip of the pen. That is
-told to nodes that share the contract, and of `ANNOUNCED_OF_PEER_MAX` names an hour.
+An answer also reports whether users of this node have used the party, so that a payer notices a mistyped name. Only
+nodes that share the contract get that, and for `ANNOUNCED_OF_PEER_MAX` names an hour.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ANSWER_MS: Final = 60_000
 LOOKUPS_LEAST: Final = 8
 LOOKUPS_OF_PEER_MAX: Final = 64
 LOOKUPS_MAX: Final = 128
-# Each answer tells whether a name is in use; the rest of an hour's are told verifiers alone.
+# Each answer shows whether a name is in use; beyond the limit, answers of the hour have the verifier only.
 HOUR_MS: Final = 3_600_000
 ANNOUNCED_OF_PEER_MAX: Final = 256
 
@@ -48,10 +48,10 @@ class VerifierRequests:
         self.dropped_count = 0
 
     def must_look_up(self, peer: NodeName, contract: ContractAddress, request: VerifierRequest) -> bool:
-        """Whether the key store is to be asked; else the request has been answered or dropped here."""
+        """Whether to ask the key store; otherwise the request has been answered or dropped here."""
         if peer == self.node.name:
             return True
-        # Whether the peer is a stranger in the contract is known when that is in memory (`acquaintance.py`).
+        # Whether the peer is a stranger to the contract is known once that is in memory (`acquaintance.py`).
         is_known = contract == NO_CONTRACT or contract in self.node.sequencers.loaded
         answer = self.answers.get((contract, request.party)) if is_known else None
         is_fresh = answer is not None and answer.until_ms > self.node.now_ms
@@ -66,9 +66,9 @@ class VerifierRequests:
         return False
 
     def take_found(self, contract: ContractAddress, found: VerifierLookedUp) -> VerifierLookedUp:
-        """The key store has answered: what the peer is told of it.
+        """Take the key store's answer and return what the peer gets of it.
 
-        The answer is kept, the oldest is forgotten first. That a party is not announced is not kept: it may be in a
+        The answer is cached, and the oldest is forgotten first. "Not announced" is not cached: that may change at any
         moment.
         """
         key = (contract, found.party)
@@ -81,7 +81,7 @@ class VerifierRequests:
         return replace(found, announced=None)
 
     def may_tell_announced(self, peer: NodeName, contract: ContractAddress) -> bool:
-        """Only to a node that shares the contract, and too rarely for it to try all names that there could be."""
+        """Whether the peer shares the contract and asks too rarely to try all possible names."""
         if peer == self.node.name:
             return True
         sequencer = self.node.sequencers.loaded.get(contract)

@@ -1,16 +1,16 @@
-"""A sender's side of assembly: have the domain assemble and the party sign, then answer (protocol §7).
+"""A sender's side of assembly: the domain assembles, the party signs, the sender answers (protocol §7).
 
-Theory of operation. The coordinator asks for a slot of our intents; we assemble them on its snapshot, once
-our own index has reached the request's height, and answer when every intent has its result: in one message, or
+Theory of operation. The coordinator requests a slot of our intents; the sender has them assembled on its snapshot,
+once the own index has reached the request's height, and answers when every intent has its result: in one message, or
 in several when the results are large. Within a slot
 one transition is signed while the next is assembled. Every copy of the current request is answered, an
-older one changes nothing, and a coordinator that an intent is not with gets an error for it. What was
-signed is durable before the answer leaves, one record a slot: only a recorded leaf confirms its intent (trust rule 1),
-and whoever gets it endorsed may commit it without asking us, when nobody else honest may have its contents. What is
-being voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
+older one has no effect, and a coordinator that does not have an intent gets an error for it. Signed versions
+are durable before the answer leaves, one record a slot: only a recorded leaf confirms its intent (trust rule 1),
+and a node that gets it endorsed may commit it without permission, when no other honest node may have its contents.
+An intent that is being voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
 
-The snapshot is the coordinator's word, which ends nothing: an intent that the domain reverts or parks on it is
-assembled once more on our own confirmed states. If that succeeds it is contention: the coordinator is told so, and the
+The snapshot is only the coordinator's claim and ends nothing: an intent that the domain reverts or parks on it is
+assembled again on our own confirmed states. If that succeeds it is contention: the coordinator gets that error, and the
 intent is delegated again with backoff. An intent that endorsers have refused on such a snapshot is from then on
 assembled on our own states alone.
 """
@@ -57,14 +57,14 @@ from rota.wire.messages import (
 )
 from rota.wire.sizes import in_parts, planned_bytes, result_bytes
 
-# The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
+# The most expensive bound: a nonzero byte costs more gas, and the transition must fit with any bound.
 LATEST_S = 2**64 - 1
 NOT_READ: Final = "it reads nothing of what it depends on, which has to be confirmed first"
 
 
 @dataclass(slots=True)
 class Slot:
-    """The assemble request that we are working on, and the results so far."""
+    """The assemble request under way, and its results so far."""
 
     request: AssembleRequest
     peer: NodeName
@@ -74,17 +74,17 @@ class Slot:
     results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
     errors: dict[IntentId, IntentError] = field(default_factory=dict)
     is_recorded: bool = False
-    # Those that the domain is asked about once more, on our own states alone, and why.
+    # Intents that the domain assembles again, on our own states alone, and why.
     alone: dict[IntentId, str] = field(default_factory=dict)
-    # Those that are assembled on our own states to begin with.
+    # Intents that are assembled on our own states from the start.
     own: dict[IntentId, None] = field(default_factory=dict)
-    # Of both, those that were not given what is kept for prepared transitions; and those that were in the end.
+    # Of both, those tried without states reserved for prepared transitions; and those then tried with them.
     without_kept: dict[IntentId, None] = field(default_factory=dict)
     with_kept: dict[IntentId, None] = field(default_factory=dict)
 
 
 class Early(NamedTuple):
-    """A request for a height that our index has not reached, and when its coordinator has given it up."""
+    """A request for a height that the own index has not reached, and when its coordinator gives it up."""
 
     height: int
     request: AssembleRequest
@@ -92,7 +92,7 @@ class Early(NamedTuple):
 
 
 class Assembly:
-    """The slots that this sender works on, one for each coordinator that it has delegated to."""
+    """The sender's slots, one for each coordinator that it has delegated to."""
 
     def __init__(
         self,
@@ -111,13 +111,13 @@ class Assembly:
         self._refusal = refusal
         self.slots: dict[NodeName, Slot] = {}
         self.early: dict[NodeName, Early] = {}
-        # Whose last assembly failed for want of a state that is on its way to us.
+        # Intents whose last assembly lacked a state that is on its way to this node.
         self.lacking: dict[IntentId, None] = {}
 
     def take_request(self, peer: NodeName, height: int, request: AssembleRequest) -> None:
-        """Assemble once our index has reached the request's height; answer every copy.
+        """Assemble once the own index has reached the request's height; answer every copy.
 
-        Only a coordinator that an intent is with may make us wait, with one request at a time; it repeats it.
+        Only a coordinator that has an intent may make this node wait, with one request at a time; it repeats it.
         """
         self._drop_early(peer)
         height = self.observer.height_bound(peer, height)
@@ -151,20 +151,20 @@ class Assembly:
         self._answer_if_complete(slot)
 
     def _may_answer_again(self, peer: NodeName) -> bool:
-        """A copy is short, and its answer may be as long as a message can be."""
+        """Whether a copy may be answered now: it is short, and its answer may be as long as a message can be."""
         interval_ms = self.context.config.request_timeout_ms
         is_ours = peer == self.context.node
         return is_ours or self.pacing.is_due(("copy", peer), interval_ms, ANSWERED_TIMES_MAX)
 
     def _may_replace(self, slot: Slot) -> bool:
-        """A slot is an order that waits in line at the domain: few of those that its coordinator does not wait for."""
+        """Whether a new request may replace this slot, an order in line at the domain: few may be abandoned."""
         if len(slot.results) + len(slot.errors) == slot.size:
             return True
         interval_ms = self.context.config.request_timeout_ms
         return self.pacing.is_due(("slot", slot.peer), interval_ms, ASSEMBLED_TIMES_MAX)
 
     def record(self, transaction: SentIntent, transition: Authorised) -> None:
-        """Our party signed this in an earlier life, and our disk may have lost the record."""
+        """Record a version that our party signed in an earlier run, as the store may have lost the record."""
         known_until_s = transaction.versions.get(transition.leaf)
         if transition.is_empty or (known_until_s is not None and known_until_s >= transition.valid_until_s):
             return
@@ -173,21 +173,21 @@ class Assembly:
         self.context.persist(LeavesSigned((transition,)))
 
     def finish(self, transaction: SentIntent, result: AssemblyResult) -> None:
-        """One result of the slot."""
+        """Take one result of the slot."""
         slot = self._slot_of(transaction)
         if slot is not None:
             slot.results[transaction.intent.id] = result
             self._answer_if_complete(slot)
 
     def fail(self, transaction: SentIntent, reason: str, code: ErrorCode) -> None:
-        """Domain or signer failed on one intent of the slot, or it was contention."""
+        """Note that domain or signer failed on one intent of the slot, or that it was contention."""
         slot = self._slot_of(transaction)
         if slot is not None:
             slot.errors[transaction.intent.id] = IntentError(transaction.intent.id, code, reason)
             self._answer_if_complete(slot)
 
     def leave(self, transaction: SentIntent, code: ErrorCode) -> None:
-        """An intent that goes while its slot is assembled is no longer waited for: the others must not wait in vain."""
+        """Note that an intent leaves while its slot is assembled, so that the others do not wait for it."""
         slot = self._slot_of(transaction)
         intent = transaction.intent.id
         if slot is not None and intent not in slot.results and intent not in slot.errors:
@@ -195,12 +195,12 @@ class Assembly:
             self._answer_if_complete(slot)
 
     def _slot_of(self, transaction: SentIntent) -> Slot | None:
-        """The slot that the transaction is being assembled for, if its coordinator has not asked anew since."""
+        """Return the transaction's slot, unless its coordinator has made a new request since."""
         slot = self.slots.get(transaction.delegate) if transaction.delegate is not None else None
         return slot if slot is not None and slot.request.request_id == transaction.request_id else None
 
     def take_finished(self, event: AssemblyFinished) -> None:
-        """The domain's result, for the latest order only."""
+        """Take the domain's result, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is None:
             return
@@ -210,11 +210,11 @@ class Assembly:
         transaction.is_on_own_states = needs_none
         transaction.kept_from = None
         if transaction.unmet and not self._reads_all_dependencies(transaction, told):
-            # Also a revert: what it depends on may give it what it lacks.
+            # A revert too: its dependencies may provide what it lacks.
             transaction.awaits_confirmation = True
             transaction.handle(AssembleError(NOT_READ, awaits_dependencies=True))
         elif slot is None and isinstance(told, AssembleRevert | AssemblePark):
-            # Its coordinator went on to another slot: on what this one was assembled is not known any more.
+            # Its coordinator went on to another slot; the snapshot of this one is not known any more.
             transaction.handle(AssembleError(f"its coordinator did not wait for it: {told.reason}"))
         elif slot is not None and isinstance(told, AssembleRevert | AssemblePark):
             self._take_invalid(slot, transaction, told, needs_none)
@@ -228,7 +228,7 @@ class Assembly:
     def _take_invalid(
         self, slot: Slot, transaction: SentIntent, told: AssembleRevert | AssemblePark, needs_none: bool
     ) -> None:
-        """It counts on our own states, with those that are kept for others for a while; else it is tried on more."""
+        """Accept it if our own states were used, with those reserved for others; else try again on more states."""
         intent = transaction.intent.id
         if intent in slot.without_kept:
             del slot.without_kept[intent]
@@ -238,7 +238,7 @@ class Assembly:
         elif needs_none or intent in slot.alone:
             transaction.handle(told)
         else:
-            # Others wrote the snapshot: what it does not allow is tried once on what our own index says.
+            # Others wrote the snapshot: try an intent that fails on it again on our own index.
             slot.alone[intent] = told.reason
             self._order_alone(slot, transaction)
 
@@ -258,15 +258,15 @@ class Assembly:
         return AssembleRevert(flaw) if flaw else _assembled(transaction, bounded, event.attesters)
 
     def take_failed(self, event: AssemblyFailed) -> None:
-        """The domain or the signer failed, for the latest order only."""
+        """Take a failure of domain or signer, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is not None:
             transaction.handle(AssembleError(event.reason, lacks_states=event.lacks_states))
 
     def states_arrived(self) -> None:
-        """States are durable or committed here that were not: what backs off for want of one is tried again at once.
+        """Retry at once the intents that back off for want of a state: new ones are durable or committed here.
 
-        Each failure is cut short once, so that nobody makes us try more often than states arrive.
+        Each failure is cut short once, so no peer can cause more attempts than states arrive.
         """
         lacking, self.lacking = self.lacking, {}
         for intent in lacking:
@@ -276,7 +276,7 @@ class Assembly:
                 self.context.timers.set(transaction, "retry", self.context.now_ms, RetryDue())
 
     def take_signed(self, event: TransitionSigned) -> None:
-        """The signer's result, for the latest order only."""
+        """Take the signer's result, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is not None:
             transaction.handle(AssembleAndSignSuccess(event.signature, event.cosignatures))
@@ -298,7 +298,7 @@ class Assembly:
             self._order(intents, slot.request.snapshot)
 
     def _order_alone(self, slot: Slot, transaction: SentIntent) -> None:
-        """On our own states, but for what we know to be kept for prepared transitions: nobody would endorse that."""
+        """Order assembly on our own states, without those known to be reserved: no endorser would sign."""
         intent = transaction.intent
         locks = self.kept.locks((intent.id,))
         if locks:
@@ -306,7 +306,7 @@ class Assembly:
         self._order((intent,), Snapshot(locks))
 
     def _order(self, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
-        """Under an id of our own: two coordinators may ask under one id, on different snapshots."""
+        """Order assembly under an id drawn here: two coordinators may use one id, on different snapshots."""
         config, chain_time_s = self.context.config, self.context.chain_time_s
         order = self.context.next_id()
         for intent in intents:
@@ -328,14 +328,14 @@ class Assembly:
         return transaction if transaction is not None and transaction.order == order else None
 
     def _is_voided_too_often(self, peer: NodeName, transaction: SentIntent) -> bool:
-        """Empty transitions are no versions, and any number of them may be signed: so many in a while."""
+        """Whether it asks for too many empty transitions, which are no versions and would otherwise be unlimited."""
         if not transaction.is_voiding or peer == self.context.node:
             return False
         key, interval_ms = ("void", peer, transaction.intent.id), self.context.config.request_timeout_ms
         return not self.pacing.is_due(key, interval_ms, VOIDED_TIMES_MAX)
 
     def _record(self, slot: Slot) -> None:
-        """What was signed, with all contents."""
+        """Record the signed versions, with all contents."""
         slot.is_recorded = True
         made = (slot.results[intent].transition for intent in slot.intents if intent in slot.results)
         # Our domain made them, and our party signed them.
@@ -360,7 +360,7 @@ class Assembly:
             self.context.send(slot.peer, AssembleErrorMessage(slot.request.request_id, errors))
 
     def take_early_request(self) -> None:
-        """Our index has gone on: requests that were too early may be due; those of long ago are forgotten."""
+        """The index has a new block: start early requests that are due; forget those that have expired."""
         for peer, early in tuple(self.early.items()):
             if early.due_ms <= self.context.now_ms:
                 self._drop_early(peer)
@@ -368,14 +368,14 @@ class Assembly:
                 self.take_request(peer, early.height, early.request)
 
     def _drop_early(self, peer: NodeName) -> None:
-        """Our index did not get in time where the request says that the chain is: the coordinator is not waited for."""
+        """Stop waiting for a coordinator's early request whose height the own index did not reach in time."""
         early = self.early.pop(peer, None)
         if early is not None and early.due_ms <= self.context.now_ms and early.height > self.context.height:
             self.observer.doubt(peer)
 
 
 def _bounded(transaction: SentIntent, transition: Transition) -> Transition:
-    """No version of an external intent is valid for longer than the first: states are kept until then."""
+    """Bound every version of an external intent by the first one's: states are reserved until then."""
     bound_s = transaction.first_bound_s
     if bound_s is None or bound_s >= transition.valid_until_s:
         return transition
@@ -383,14 +383,14 @@ def _bounded(transaction: SentIntent, transition: Transition) -> Transition:
 
 
 def _assembled(transaction: SentIntent, transition: Transition, attesters: Attesters) -> Event:
-    """Only an external intent may be prepared: of others the chain would refuse the whole round."""
+    """Only an external intent may be prepared; for others the chain would refuse the whole round."""
     if transition.preparation is not None and not transaction.intent.is_external:
         return AssembleError("the domain prepared a transition for another committer, and its intent is not external")
     return Assembled(transition, attesters)
 
 
 def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:
-    """A state's bytes reach the coordinator only if it is on the state's list (S8)."""
+    """Remove bytes of states that the coordinator is not to see (S8)."""
     transition = result.transition
     seen = transition.as_seen_by(node) if transition is not None else None
     return result if seen is transition else replace(result, transition=seen)
@@ -399,7 +399,7 @@ def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:
 def flaw_of_size(
     transition: Transition, contract: Contract, config: Config, attesters: Attesters = NO_ATTESTERS
 ) -> str:
-    """Why no message, or no base-ledger transaction (ledger), can hold it; nothing when both can."""
+    """Return why no message, or no base-ledger transaction (ledger), can hold it; "" when both can."""
     size_bytes = planned_bytes(transition, attesters)
     if size_bytes > config.transition_bytes_max:
         limit = f"a transition has at most {config.transition_bytes_max}"

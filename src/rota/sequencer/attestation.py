@@ -11,7 +11,7 @@ only with the approvals of all. So k signatures of which at most k - 1 are liars
 however many are named; if the named ones signed the round itself first, a liar could add its own signature to one
 of theirs and leave the others out.
 
-No leaf binds a plan. A coordinator that shows another one has refusals of something that the sender did not make
+No leaf binds a plan. A coordinator that shows another one has refusals of a transition that the sender did not make
 (`digests.refusal_digest`), and ends nothing by them.
 """
 
@@ -23,7 +23,7 @@ from rota.wire.messages import EndorsementRequest, Refusal
 
 
 def flaw_of_attesters(contract: Contract, sender: Party, attesters: Attesters) -> str:
-    """Why these cannot be added to a transaction of this party, or nothing."""
+    """Return why these cannot be added to a transaction of this party, or ""."""
     if attesters == NO_ATTESTERS:
         return ""
     if not contract.threshold:
@@ -42,14 +42,14 @@ def flaw_of_attesters(contract: Contract, sender: Party, attesters: Attesters) -
 
 
 def attesters_at(attesters: tuple[Attesters, ...], number: int) -> Attesters:
-    """Those of one transition of a round, by its place; where no plan adds any, there are none at all."""
+    """Return the attesters of one transition of a round, by its place; `attesters` is empty where no plan adds any."""
     return attesters[number] if attesters else NO_ATTESTERS
 
 
 def refusals_of_plan(contract: Contract, node: NodeName, request: EndorsementRequest) -> tuple[Refusal, ...]:
-    """Which members this endorser cannot sign as the request shows their plans, whatever the plans should be.
+    """Return refusals for the members whose plans, as the request shows them, keep this endorser from signing.
 
-    All of that is for the coordinator to get right, so that these refusals are no judgements of leaves.
+    All of that is the coordinator's responsibility, so these refusals are no judgements of leaves.
     """
     required = request.attesters[0].endorsers if request.attesters else ()
     approved_by = {approval.endorser for approval in request.approvals}
@@ -71,7 +71,7 @@ def refusals_of_plan(contract: Contract, node: NodeName, request: EndorsementReq
 class Unapproved:
     """The senders whose transitions a named endorser has lately not approved in time, at one coordinator.
 
-    For `state_timeout` what such a sender has that is not approved locks nothing for others, so that a silent
+    For `state_timeout` the unapproved transitions of such a sender lock nothing for others, so that a silent
     endorser keeps no shared state from them. Two such senders do not give way to one another, or they would reset
     each other without end.
     """
@@ -81,11 +81,11 @@ class Unapproved:
         self.senders: dict[NodeName, int] = {}
 
     def note(self, sender: NodeName) -> None:
-        """A round of this sender has not been approved in time."""
+        """Note that a round of this sender has not been approved in time."""
         now_ms = self.context.now_ms
         self.senders = {node: until_ms for node, until_ms in self.senders.items() if until_ms > now_ms}
         self.senders[sender] = self.context.after(self.context.config.state_timeout_ms)
 
     def has(self, sender: NodeName) -> bool:
-        """This sender's transitions give way, and none gives way to them."""
+        """Whether this sender's transitions give way, and none gives way to them."""
         return self.senders.get(sender, 0) > self.context.now_ms

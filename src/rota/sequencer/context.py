@@ -1,4 +1,4 @@
-"""What the machines of one contract share: the context of a step, who ranks where, and which senders are proven."""
+"""Data shared by the machines of one contract: the context of a step, the ranking, and the proven senders."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class Context(StepContext):
         self.proven = Proven(self.node)
 
     def ranking(self, block_range: int) -> tuple[NodeName, ...]:
-        """Who may coordinate for this node in that range, most preferred first."""
+        """Return the nodes that may coordinate for this node in that range, most preferred first."""
         return ranking(self.contract, block_range, self.node)

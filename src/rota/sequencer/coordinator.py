@@ -1,13 +1,13 @@
-"""Whose turn is it: one node's coordinator for one contract.
+"""One node's coordinator for one contract: decides whose turn it is to order intents.
 
-Theory of operation. Nobody is elected: a node coordinates because somebody delegates to it and, by what
-it knows, it may accept (protocol §5). While it acts it says so in heartbeats; whoever hears them observes.
-When a delegation reaches a node that outranks the active one, or whose sender could not reach the active
-one, that node asks for a hand-over (Elect), waits until what the old one has dispatched has its outcome
-(Prepared), and takes over (Active). The old one drops what is not past the point of no return, flushes
-the rest (Flush), says goodbye for a while (Closing), and observes. A node that is preferred in a range
-that its own index has not reached yet holds what it is given (Standby). If the old one does not answer
-it is taken to be gone. Two active at a time waste work but break nothing: the ledger sees to that.
+Theory of operation. There is no election: a node coordinates because a sender delegates to it and, by its own
+knowledge, it may accept (protocol §5). While it acts it sends heartbeats; the nodes that receive them observe.
+When a delegation reaches a node that outranks the active coordinator, or whose sender could not reach the active
+one, that node requests a hand-over (Elect), waits until the old one's dispatches have outcomes
+(Prepared), and takes over (Active). The old one drops intents that are not past the point of no return, flushes
+the rest (Flush), announces its end for some heartbeats (Closing), and observes. A node that is preferred in a range
+that its own index has not reached yet holds the delegated intents (Standby). An active one that does not answer
+counts as gone. Two active at a time waste work but break nothing: the ledger guarantees that.
 
 Rows follow protocol §4.1; where a row there has "as for a request", the row here leads to the
 junction Yields: Flush when a flush point is open, else Closing.
@@ -72,12 +72,12 @@ EVERY = superstate("Every", *State)
 
 
 def has_no_ledger(coordinator: Coordinator, event: Event) -> bool:
-    """our index has not reached the ledger for `ledger_grace`, or we are stopping"""
+    """own index has not reached the ledger for `ledger_grace`, or this node is stopping"""
     return not coordinator.context.has_ledger or coordinator.is_stopping
 
 
 def is_not_allowed(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
-    """the peer is no member, or delegates what is too large or not its own: another node's party, another party's id"""
+    """peer is no member, or an intent is too large, not of the peer's party, or under an id that party did not draw"""
     contract = coordinator.context.contract
     if contract.mode is Mode.RING and event.peer not in contract.committee:
         return True
@@ -99,7 +99,7 @@ def is_live_or_flushing(coordinator: Coordinator, event: HeartbeatReceived) -> b
 
 
 def active_one_is_preferred(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
-    """active one is live and outranks us, or we yielded to it; and no sender that is believed tried it since then"""
+    """active one is live and outranks us, or we yielded to it; and no believed sender has tried it since a redirect"""
     active = coordinator.active
     if active is None or not coordinator.observer.is_live(active) or coordinator.observer.is_silent(active):
         return False
@@ -133,7 +133,7 @@ def is_strict_and_not_acceptable(coordinator: Coordinator, event: TransactionsDe
 
 
 def nobody_to_ask(coordinator: Coordinator, event: Event) -> bool:
-    """the active one is silent here too, or demoted, or there is none"""
+    """active one is silent here, or demoted, or there is none"""
     return coordinator.active is None or coordinator.observer.is_passed_over(coordinator.active)
 
 
@@ -157,12 +157,12 @@ def active_one_is_quiet(coordinator: Coordinator, event: HeartbeatInterval) -> b
 
 
 def range_is_reached_alone(coordinator: Coordinator, event: NewBlock) -> bool:
-    """our range reached the delegation's, and nobody is to be asked"""
+    """own range reached the delegation's, and the active one is silent here, or demoted, or there is none"""
     return range_is_reached(coordinator, event) and nobody_to_ask(coordinator, event)
 
 
 def range_is_reached(coordinator: Coordinator, event: NewBlock) -> bool:
-    """our range reached the delegation's"""
+    """own range reached the delegation's"""
     return coordinator.context.block_range >= coordinator.standby_range
 
 
@@ -176,24 +176,24 @@ def active_one_is_silent_for_long(coordinator: Coordinator, event: HeartbeatInte
 
 
 def range_is_overdue(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
-    """our own index has not reached the delegation's range for ledger_grace"""
+    """own index has not reached the delegation's range for ledger_grace"""
     return coordinator.in_state_for_ms >= coordinator.context.config.ledger_grace_ms
 
 
 def may_hold(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
-    """as Active; in Standby at the range that it waits for"""
+    """as Active; in Standby at the range it waits for"""
     in_standby = coordinator.state is State.STANDBY
     block_range = coordinator.standby_range if in_standby else coordinator.context.block_range
     return not coordinator.is_strict or coordinator.rejection_of(event, block_range) is None
 
 
 def a_better_one_is_live(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
-    """live and outranks us (in Standby: at the delegation's range), unless we ask it because it was tried"""
+    """live and outranks us (in Standby: at the delegation's range), unless our request to it has the reason `tried`"""
     return event.heartbeat.state in LIVE and _is_better(coordinator, event.peer)
 
 
 def requester_is_better(coordinator: Coordinator, event: HandoverRequestReceived) -> bool:
-    """requester outranks us (in Standby: at the delegation's range), unless we ask it because it was tried"""
+    """requester outranks us (in Standby: at the delegation's range), unless our request to it has the reason `tried`"""
     return _is_better(coordinator, event.peer)
 
 
@@ -203,36 +203,36 @@ def has_flush_points(coordinator: Coordinator, event: Event) -> bool:
 
 
 def is_answer_with_flush_points(coordinator: Coordinator, event: HandoverReceived) -> bool:
-    """has flush points that have no outcome on our own index"""
+    """has flush points without an outcome in our own index"""
     points = (handed.point for handed in event.handover.points)
     return is_answer(coordinator, event) and not all(coordinator.outcomes.is_settled(point) for point in points)
 
 
 def is_answer(coordinator: Coordinator, event: HandoverReceived) -> bool:
-    """from the one that we asked, and it is not demoted"""
+    """from the node that we requested it from, and that node is not demoted"""
     is_asked = event.peer == coordinator.asked and event.handover.request_id == coordinator.asked_id
     return is_asked and not coordinator.observer.is_demoted(event.peer)
 
 
 def old_one_is_gone(coordinator: Coordinator, event: Event) -> bool:
-    """the old one's connection is down or its heartbeats are missing"""
+    """old one's connection is down or its heartbeats are missing"""
     assert coordinator.asked is not None, "Elect has asked somebody"
     return coordinator.observer.is_gone(coordinator.asked)
 
 
 def it_refused_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
-    """live and not demoted, from the one that we asked, and it says that it refused"""
+    """live and not demoted, from the node that we requested it from, and names us as refused"""
     refused = event.heartbeat.refused == coordinator.context.node
     return refused and event.peer == coordinator.asked and coordinator.observer.is_live(event.peer)
 
 
 def nothing_is_awaited(coordinator: Coordinator, event: Event) -> bool:
-    """every flush point has an outcome on our own chain index, skipped included"""
+    """every flush point has an outcome, skipped included, in our own index"""
     return not coordinator.awaited
 
 
 def flush_has_stalled(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
-    """the old one silent or demoted, and no flush point of it indexed for request_timeout"""
+    """old one silent or demoted, and no flush point of it indexed for request_timeout"""
     quiet_ms = coordinator.context.now_ms - coordinator.awaited_changed_ms
     assert coordinator.asked is not None, "Prepared has asked somebody"
     is_quiet = quiet_ms >= coordinator.context.config.request_timeout_ms
@@ -256,13 +256,13 @@ def a_live_one_outranks_us(coordinator: Coordinator, event: HeartbeatReceived) -
 
 
 def we_outrank_a_live_one(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
-    """live and we outrank it, and this is not how it refuses what we asked for"""
+    """live and we outrank it, and its heartbeat does not refuse our request"""
     refused = event.heartbeat.refused == coordinator.context.node
     return event.heartbeat.state in LIVE and not refused and not coordinator.is_outranked_by(event.peer)
 
 
 def endorsers_follow_the_one_that_refuses_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
-    """live, it refuses what we asked for, and so many endorsers follow it that no round of ours can be endorsed"""
+    """live, refuses our request, and so many endorsers follow it that no round of ours can be endorsed"""
     if event.heartbeat.refused != coordinator.context.node or not coordinator.observer.is_live(event.peer):
         return False
     followers = sum(followed == event.peer for followed in coordinator.following_others.values())
@@ -278,7 +278,7 @@ def another_leads_the_new_range(coordinator: Coordinator, event: NewBlock) -> bo
 
 
 def endorsers_follow_a_silent_one(coordinator: Coordinator, event: EndorserFollowsAnother) -> bool:
-    """the one that the endorser accepts is silent here, and so many follow others that no round can be endorsed"""
+    """endorser follows a node that is silent here, and so many follow others that no round can be endorsed"""
     count = len(coordinator.following_others.keys() | {event.peer})
     return coordinator.observer.is_silent(event.accepted) and count > coordinator.context.contract.spare
 
@@ -305,9 +305,9 @@ def said_goodbye(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
 
 
 def _is_its_own(coordinator: Coordinator, peer: NodeName, intent: Intent) -> bool:
-    """Of a party of the peer's, under an id that this party drew; proved contracts see to that on the chain.
+    """Return whether the peer's own party drew the intent's id (the chain checks ids of proved contracts).
 
-    A sender delegates without payload and parties; older versions send them, within the limit of an intent.
+    A sender delegates without payload and parties; older versions send them, within the size limit of an intent.
     """
     contract = coordinator.context.contract
     has_more = intent.payload or intent.parties or intent.depends_on or intent.idempotency_key
@@ -325,7 +325,7 @@ def _is_better(coordinator: Coordinator, peer: NodeName) -> bool:
 
 
 def _may_be_asked(coordinator: Coordinator, active: NodeName) -> bool:
-    """It leaves, or we outrank it: nobody's word is needed."""
+    """Whether the active one is leaving or outranked, so that no sender's report is needed."""
     is_leaving = coordinator.observer.state_of(active) in LEAVING.states
     return is_leaving or coordinator.observer.outranks(coordinator.context.node, active)
 
@@ -343,17 +343,17 @@ def _tried_number(event: TransactionsDelegated, node: NodeName) -> HeartbeatNumb
 
 
 def reject_no_ledger(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """The sender counts us as tried."""
+    """Reject: no ledger. The sender counts this node as tried."""
     _reject(coordinator, event, Rejection.NO_LEDGER)
 
 
 def reject_not_allowed(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """A stranger, or somebody else's intent."""
+    """Reject: the peer is no member, or the intent is not its own."""
     _reject(coordinator, event, Rejection.NOT_ALLOWED)
 
 
 def accept(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """Hold the intents, and answer for each of them; believe whom the sender could not reach."""
+    """Hold the intents, answer for each, and believe the sender's `tried` list."""
     if event.peer != coordinator.context.node:
         coordinator.paused_until_ms = 0
     coordinator.observer.believe_tried(event.peer, event.command.tried)
@@ -363,20 +363,20 @@ def accept(coordinator: Coordinator, event: TransactionsDelegated) -> None:
 
 
 def accept_alone(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """Nobody is left to hand over."""
+    """Accept without a hand-over: there is no node to request it from."""
     coordinator.asked, coordinator.asked_because = None, HandoverReason.OUTRANKS
     accept(coordinator, event)
 
 
 def accept_for_later_range(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """Hold until our own index is there."""
+    """Hold the intents until the own index reaches the sender's range."""
     coordinator.standby_for = event.peer
     coordinator.standby_range = coordinator.context.contract.range_at(event.height)
     accept(coordinator, event)
 
 
 def accept_and_ask(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """The one to ask is fixed before the sender's word makes it silent here; who was believed alone is remembered."""
+    """Choose the node to ask before the sender's report makes it silent here; record a report that alone decided."""
     active = coordinator.active
     assert active is not None, "there is somebody to ask"
     is_decisive = not _may_be_asked(coordinator, active)
@@ -387,62 +387,62 @@ def accept_and_ask(coordinator: Coordinator, event: TransactionsDelegated) -> No
 
 
 def reject(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """Not acceptable: say why, with both heights, or with whom we prefer."""
+    """Reject as not acceptable, with both heights, or with the preferred node."""
     rejection = coordinator.rejection_of(event, coordinator.context.block_range)
     _reject(coordinator, event, rejection or Rejection.NOT_PREFERRED_COORDINATOR)
 
 
 def redirect(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """Name the active one, and remember what we told this sender of it."""
+    """Reject and name the active one; record its heartbeat number as given to this sender."""
     _reject(coordinator, event, Rejection.NOT_PREFERRED_COORDINATOR)
 
 
 def reject_height(coordinator: Coordinator, event: TransactionsDelegated) -> None:
-    """Somebody's index is behind."""
+    """Reject: the index of the sender or of this node is behind."""
     _reject(coordinator, event, Rejection.MISMATCHED_BLOCK_HEIGHT)
 
 
 def observe(coordinator: Coordinator, event: HeartbeatReceived) -> None:
-    """The observer has taken note of it; one in Flush is followed until a live one comes."""
+    """The observer has recorded the heartbeat; follow a coordinator in Flush until a live one appears."""
     if coordinator.observer.accepted is None:
         coordinator.observer.accept(event.peer)
 
 
 def stop_observing(coordinator: Coordinator, event: HeartbeatInterval) -> None:
-    """Nobody is active as far as we know."""
+    """As far as this node knows, no coordinator is active."""
     coordinator.observer.accepted = None
 
 
 def ask_for_handover(coordinator: Coordinator, event: Event) -> None:
-    """The range has come: ask the active one."""
+    """The range is reached: request the hand-over from the active one."""
     _choose_whom_to_ask(coordinator)
 
 
 def doubt_and_abandon(coordinator: Coordinator, event: HeartbeatInterval) -> None:
-    """The range does not come: who said that it is in it is not believed so soon again; drop what we hold."""
+    """The range was not reached in time: distrust the sender's heights for a while, and drop the held intents."""
     assert coordinator.standby_for is not None, "somebody's height made us wait"
     coordinator.observer.doubt(coordinator.standby_for)
     _step_aside(coordinator, coordinator.active)
 
 
 def abandon(coordinator: Coordinator, event: HeartbeatReceived) -> None:
-    """Somebody better is there: drop what we hold, and name it."""
+    """A preferred coordinator is live: drop the held intents and name it as successor."""
     _step_aside(coordinator, event.peer)
 
 
 def abandon_and_answer(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
-    """Yield before we began."""
+    """Yield before this node became active."""
     _step_aside(coordinator, event.peer)
     _answer_handover(coordinator, event.peer, event.request.request_id)
 
 
 def repeat_request(coordinator: Coordinator, event: RequestTimeoutInterval) -> None:
-    """A hand-over request is repeated until it is answered."""
+    """Repeat the hand-over request until it is answered."""
     _request_handover(coordinator)
 
 
 def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
-    """Its locks and states are ours to respect; what of ours conflicts and is undispatched is reset."""
+    """Respect the locks and states handed over; reset own undispatched transitions that conflict with them."""
     separator, rounds = coordinator.context.separator, event.handover.rounds
     valid_until_s = {round_digest(separator, r.leaves, r.valid_until_s): r.valid_until_s for r in rounds}
     for handed in event.handover.points:
@@ -455,12 +455,12 @@ def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
 
 
 def stop_waiting(coordinator: Coordinator, event: Event) -> None:
-    """What the old one has not flushed by now is left to the ledger."""
+    """Stop waiting for flush points of the old one that have no outcome; the ledger decides."""
     coordinator.awaited.clear()
 
 
 def yield_to_requester(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
-    """Abandon what is before Ready_For_Dispatch, dispatch what is there, then answer."""
+    """Abandon intents before Ready_For_Dispatch, dispatch those that are in it, then answer."""
     if not coordinator.is_outranked_by(event.peer):
         coordinator.observer.demotions.note_deposed(event.peer)
     if event.request.reason is HandoverReason.TRIED:
@@ -470,23 +470,23 @@ def yield_to_requester(coordinator: Coordinator, event: HandoverRequestReceived)
 
 
 def refuse_handover(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
-    """Say no at once; the requester closes."""
+    """Refuse at once; the requester closes."""
     coordinator.refuse(event.peer)
 
 
 def yield_to_better(coordinator: Coordinator, event: HeartbeatReceived) -> None:
-    """A partition has healed, and the other one is preferred."""
+    """After a partition, yield to the live coordinator that is preferred."""
     _step_aside(coordinator, event.peer)
 
 
 def yield_to_followed(coordinator: Coordinator, event: HeartbeatReceived) -> None:
-    """It has a reason that we do not know, for example that others have demoted us, and endorsers go with it."""
+    """Yield to one that refuses us and has the endorsers: it may know of demotions that this node does not."""
     _note_yielded(coordinator, event.peer)
     _step_aside(coordinator, event.peer)
 
 
 def ask_to_yield(coordinator: Coordinator, event: HeartbeatReceived) -> None:
-    """A partition has healed, and we are preferred; or it was demoted, and may not know."""
+    """Request a hand-over, as the preferred one after a partition, or from one that may not know its demotion."""
     is_demoted = coordinator.observer.is_demoted(event.peer)
     because = HandoverReason.TRIED if is_demoted else HandoverReason.OUTRANKS
     if coordinator.asked != event.peer or coordinator.asked_because is not because:
@@ -495,41 +495,41 @@ def ask_to_yield(coordinator: Coordinator, event: HeartbeatReceived) -> None:
 
 
 def yield_to_leader(coordinator: Coordinator, event: Event) -> None:
-    """Another member is to take over: the first of the ranking that is not silent."""
+    """Yield to the first other member of the ranking that is not silent."""
     ourselves = frozenset({coordinator.context.node})
     _step_aside(coordinator, coordinator.observer.preferred(coordinator.context.block_range, ourselves))
 
 
 def stop_and_yield(coordinator: Coordinator, event: StopRequested) -> None:
-    """The node is to stop: hand over before it leaves."""
+    """The node stops: hand over first."""
     coordinator.is_stopping = True
     yield_to_leader(coordinator, event)
 
 
 def drop_expired(coordinator: Coordinator, event: NewBlock) -> None:
-    """What is valid no longer is assembled anew, and nothing is built on what was handed over and is void."""
+    """Reassemble transitions that are no longer valid; build nothing on handed-over ones that have become void."""
     coordinator.rounds.expire()
     coordinator.give_up_expired()
 
 
 def step_down(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
-    """The endorsers follow one that we cannot hear: let somebody else try, and do not choose ourselves."""
+    """Endorsers follow a node that is silent here: pause, and leave the role to another member."""
     coordinator.paused_until_ms = coordinator.context.after(coordinator.context.config.step_down_pause_ms)
     yield_to_leader(coordinator, event)
 
 
 def note_follower_of_another(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
-    """It is asked again; as long as enough others sign, it does not matter."""
+    """Record it and ask the endorser again; it has no effect while enough others sign."""
     coordinator.following_others[event.peer] = event.accepted
 
 
 def note_stopping(coordinator: Coordinator, event: StopRequested) -> None:
-    """No delegation is accepted any more."""
+    """Accept no further delegations."""
     coordinator.is_stopping = True
 
 
 def advance(coordinator: Coordinator, event: Event) -> None:
-    """Select, open rounds, ask for permissions, dispatch: whatever is possible now."""
+    """Select, open rounds, request permissions, dispatch: as far as possible now."""
     coordinator.change_posted = False
     coordinator.rounds.open_rounds()
     coordinator.slots.select()
@@ -537,12 +537,12 @@ def advance(coordinator: Coordinator, event: Event) -> None:
 
 
 def dispatch_ready(coordinator: Coordinator, event: Event) -> None:
-    """A permission has come: its round may be complete."""
+    """A permission has arrived: its round may be complete."""
     coordinator.confirm_and_dispatch()
 
 
 def finish_dispatching(coordinator: Coordinator, event: Event) -> None:
-    """Dispatch what was ready; once those writes are done, answer who asked us to yield."""
+    """Dispatch what was ready; after those writes, answer the nodes that requested a hand-over."""
     coordinator.change_posted = False
     coordinator.confirm_and_dispatch()
     if not coordinator.dispatching.has_unwritten_dispatch():
@@ -552,17 +552,17 @@ def finish_dispatching(coordinator: Coordinator, event: Event) -> None:
 
 
 def note_change(coordinator: Coordinator, event: Event) -> None:
-    """Held until we are Active."""
+    """Clear the posted change: selection starts when the state is Active."""
     coordinator.change_posted = False
 
 
 def answer_handover(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
-    """Tell what is still open here, from memory or from the store."""
+    """Answer with the open flush points, from memory or from the store."""
     _answer_handover(coordinator, event.peer, event.request.request_id)
 
 
 def say_goodbye_and_rest(coordinator: Coordinator, event: HeartbeatInterval) -> None:
-    """The last heartbeat says Closing."""
+    """Send the last heartbeat, with state Closing."""
     coordinator.successor = None
     coordinator.send_heartbeats(State.CLOSING)
     if coordinator.observer.accepted == coordinator.context.node:
@@ -570,7 +570,7 @@ def say_goodbye_and_rest(coordinator: Coordinator, event: HeartbeatInterval) -> 
 
 
 def beat(coordinator: Coordinator, event: HeartbeatInterval) -> None:
-    """A heartbeat; what ended has now been told; whose sender is gone for good is dropped."""
+    """Send a heartbeat, age intents that ended, and drop intents of a sender silent for `unavailable_ttl`."""
     _restart_heartbeat_timer(coordinator)
     coordinator.idle_heartbeats = 0 if coordinator.transactions else coordinator.idle_heartbeats + 1
     coordinator.closing_left = max(0, coordinator.closing_left - 1)
@@ -582,7 +582,7 @@ def beat(coordinator: Coordinator, event: HeartbeatInterval) -> None:
 
 
 def watch(coordinator: Coordinator, event: HeartbeatInterval) -> None:
-    """Look again next time."""
+    """Check again at the next heartbeat."""
     _restart_heartbeat_timer(coordinator)
 
 
@@ -590,20 +590,20 @@ def watch(coordinator: Coordinator, event: HeartbeatInterval) -> None:
 
 
 def enter_elect(coordinator: Coordinator) -> None:
-    """Ask the active one to yield."""
+    """Request the hand-over from the active one."""
     _request_handover(coordinator)
     due_ms = coordinator.context.after(coordinator.context.config.handover_timeout_ms)
     coordinator.context.timers.set(coordinator, "handover", due_ms, HandoverTimeout())
 
 
 def enter_prepared(coordinator: Coordinator) -> None:
-    """Wait for the flush points, but not for ever."""
+    """Wait for the flush points, at most for `flush_timeout`."""
     due_ms = coordinator.context.after(coordinator.context.config.flush_timeout_ms)
     coordinator.context.timers.set(coordinator, "flush", due_ms, FlushTimeout())
 
 
 def enter_active(coordinator: Coordinator) -> None:
-    """Load our own unconfirmed dispatches of before, then start selecting and dispatching."""
+    """Load the node's unconfirmed dispatches of earlier runs, then start to select and dispatch."""
     coordinator.following_others.clear()
     coordinator.successor = coordinator.yielded_to = None
     coordinator.succeeded = coordinator.asked if coordinator.asked_because is HandoverReason.TRIED else None
@@ -614,17 +614,17 @@ def enter_active(coordinator: Coordinator) -> None:
 
 
 def enter_flush(coordinator: Coordinator) -> None:
-    """What was to be flushed may have left together with what was abandoned: look at once."""
+    """Check at once: the flush points may have gone together with the abandoned intents."""
     coordinator.context.post(coordinator, TransactionConfirmed())
 
 
 def enter_closing(coordinator: Coordinator) -> None:
-    """Say goodbye for a few heartbeats, so that everybody hears who comes next."""
+    """Send `closing_heartbeats` more heartbeats, so that every member learns the successor."""
     coordinator.closing_left = coordinator.context.config.closing_heartbeats
 
 
 def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: Delegation) -> IntentAnswer:
-    """One intent of an accepted command (protocol §4.2)."""
+    """Answer for one intent of an accepted command (protocol §4.2)."""
     intent = delegation.intent
     held = coordinator.transactions.get(intent.id)
     if coordinator.outcomes.is_committed(intent.id):
@@ -633,7 +633,7 @@ def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: 
         held.handle(Received(delegation))
         if held.is_gone:
             if held.reverted is not None:
-                # Its sender missed it: the refusals count, not our answer.
+                # The sender missed the report: it goes by the refusals in it, not by this answer.
                 coordinator.context.send(event.peer, held.reverted)
             return IntentAnswer(intent.id, Answer.REJECTED, held.reason)
         is_dispatched = held.state in ON_THE_WAY
@@ -685,7 +685,7 @@ def _choose_whom_to_ask(coordinator: Coordinator) -> None:
 
 
 def _ask(coordinator: Coordinator, node: NodeName, because: HandoverReason) -> None:
-    """A request has one id, the same on every repeat."""
+    """Start a request under one id; its repeats have the same id."""
     coordinator.asked, coordinator.asked_because = node, because
     coordinator.asked_id = coordinator.context.next_id()
 
@@ -700,12 +700,12 @@ def _request_handover(coordinator: Coordinator) -> None:
 
 
 def _note_yielded(coordinator: Coordinator, successor: NodeName) -> None:
-    """Whatever the ranks are, delegations of this range are sent on to it."""
+    """Redirect delegations of this range to the successor, whatever the ranks are."""
     coordinator.yielded_to, coordinator.yielded_range = successor, coordinator.context.block_range
 
 
 def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
-    """Drop what is not past the point of no return, and follow the successor."""
+    """Drop intents that are not past the point of no return, and follow the successor."""
     coordinator.successor = successor
     coordinator.observer.accepted = successor
     coordinator.slots.close()
@@ -716,7 +716,7 @@ def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
 
 
 def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: RequestId) -> None:
-    """At once, unless a dispatch is being written: then the answer follows the write."""
+    """Answer at once, or after the write if a dispatch is being written."""
     if coordinator.dispatching.has_unwritten_dispatch():
         coordinator.unanswered[peer] = request_id
         return
@@ -827,14 +827,12 @@ TABLE = Table(
         Row(EVERY, HeartbeatInterval, do=beat),
     ),
     ignored=(
-        Ignored(
-            TransactionConfirmed, outside(State.PREPARED, State.FLUSH), "the transactions themselves have heard it"
-        ),
-        Ignored(TransactionDispatchConfirmed, outside(State.ACTIVE, State.FLUSH), "nobody asks for permission there"),
-        Ignored(HeartbeatReceived, (State.OBSERVING, LEAVING), "the observer has taken note of it"),
-        Ignored(NewBlock, outside(State.STANDBY, State.ACTIVE), "who is asked, or has left, waits for others"),
-        Ignored(HandoverReceived, outside(State.ELECT, State.ACTIVE), "nothing is asked, or it has been answered"),
-        Ignored(HeartbeatInterval, (State.IDLE,), "the timer stops when nothing is to be said"),
+        Ignored(TransactionConfirmed, outside(State.PREPARED, State.FLUSH), "the transactions themselves take it"),
+        Ignored(TransactionDispatchConfirmed, outside(State.ACTIVE, State.FLUSH), "no permission is requested there"),
+        Ignored(HeartbeatReceived, (State.OBSERVING, LEAVING), "the observer has recorded it"),
+        Ignored(NewBlock, outside(State.STANDBY, State.ACTIVE), "it waits for other nodes, or has yielded"),
+        Ignored(HandoverReceived, outside(State.ELECT, State.ACTIVE), "no request is open, or it has been answered"),
+        Ignored(HeartbeatInterval, (State.IDLE,), "the timer stops when no heartbeats are sent"),
         Ignored(
             RequestTimeoutInterval,
             outside(State.ELECT),
@@ -857,6 +855,6 @@ TABLE = Table(
 
 
 class Coordinator(CoordinatorBase):
-    """One per contract and node."""
+    """The coordinator machine: one per contract and node."""
 
     table = TABLE

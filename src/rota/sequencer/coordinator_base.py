@@ -1,4 +1,4 @@
-"""What a coordinator holds, whatever its state: intents, rounds, hand-overs, heartbeats.
+"""Data of a coordinator in every state: intents, rounds, hand-overs, heartbeats.
 
 Its rules are in `coordinator.py`.
 """
@@ -87,7 +87,7 @@ REFUSED_INTENTS_MAX = 1_024
 
 
 class CoordinatorBase(Machine):
-    """One per contract and node."""
+    """What the coordinator machine acts on: one per contract and node."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class CoordinatorBase(Machine):
         self.awaited_changed_ms = 0
         self.standby_range = 0
         self.standby_for: NodeName | None = None
-        # The endorsers that do not accept us, and whom they follow.
+        # The endorsers that do not accept this coordinator, and the node that each follows.
         self.following_others: dict[NodeName, NodeName] = {}
         self.yielded_to: NodeName | None = None
         self.yielded_range = 0
@@ -150,11 +150,11 @@ class CoordinatorBase(Machine):
         self.paused_until_ms = 0
         self.since_ms = context.now_ms
 
-    # What others ask.
+    # Queries.
 
     @property
     def active(self) -> NodeName | None:
-        """The other node that we take for the active coordinator."""
+        """The other node that this one takes for the active coordinator."""
         return self.observer.active
 
     @property
@@ -164,33 +164,33 @@ class CoordinatorBase(Machine):
 
     @property
     def in_state_for_ms(self) -> int:
-        """How long we have been in our present state."""
+        """Time in the present state."""
         return self.context.now_ms - self.since_ms
 
     @property
     def is_strict(self) -> bool:
-        """The contract rotates at every range boundary."""
+        """Whether the contract rotates at every range boundary."""
         return self.context.contract.rotation is Rotation.STRICT
 
     @property
     def has_flush_points(self) -> bool:
-        """Something of ours is past the point of no return and has no outcome."""
+        """Whether a dispatch of ours is past the point of no return and has no outcome."""
         return bool(self.restored) or bool(self.dispatching.flush_points())
 
     @property
     def has_room_for_a_slot(self) -> bool:
-        """All that is under way fits the snapshot that a slot is assembled on."""
+        """Whether all transitions under way fit the snapshot that a slot is assembled on."""
         return self.graph.fits_snapshot(self.context.config.message_bytes_max)
 
     def _may_void(self) -> bool:
         return self.state is State.ACTIVE
 
     def is_outranked_by(self, node: NodeName, block_range: int | None = None) -> bool:
-        """By §2, at the later of the two nodes' ranges unless a range is given."""
+        """Whether the node outranks this one by §2, at the later of their ranges unless a range is given."""
         return self.observer.outranks(node, self.context.node, block_range)
 
     def rejection_of(self, event: TransactionsDelegated, block_range: int) -> Rejection | None:
-        """Why a delegation is not acceptable, or nothing when it is (protocol §5)."""
+        """Return why a delegation is not acceptable, or None if it is (protocol §5)."""
         contract = self.context.contract
         if contract.mode is Mode.RING and contract.range_at(event.height) != block_range:
             return Rejection.MISMATCHED_BLOCK_HEIGHT
@@ -201,22 +201,22 @@ class CoordinatorBase(Machine):
         return None if leads else Rejection.NOT_PREFERRED_COORDINATOR
 
     def confirm_and_dispatch(self) -> None:
-        """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
+        """Request permissions and dispatch ready rounds; in Flush the coordinator still does this."""
         if self.permissions.to_confirm:
             self.permissions.ask()
         if self.rounds.rounds:
             self.dispatching.dispatch_ready()
 
-    # What the transactions and rounds tell.
+    # Notifications from transactions and rounds.
 
     def something_changed(self) -> None:
-        """Look once, when the present event is dealt with, at what is possible now."""
+        """After the present event, check once what is possible now."""
         if not self.change_posted:
             self.change_posted = True
             self.context.post(self, TransactionStateTransition())
 
     def transaction_changed(self, transaction: HeldIntent, previous: TransactionState) -> None:
-        """Keep the queues true to the states, and tell who waits for this one."""
+        """Update the queues by state, and notify the transactions that wait for this one."""
         state = transaction.state
         if previous is TransactionState.ASSEMBLING:
             self.slots.leave(transaction)
@@ -240,26 +240,26 @@ class CoordinatorBase(Machine):
         self.something_changed()
 
     def _tell_users_of(self, leaf: Leaf) -> None:
-        """What stands on it may go on: to its permission when it is ready, to its user when it is dispatched."""
+        """Notify direct dependents: one goes on to permission when it is ready, to its user when it is dispatched."""
         for placed in self.graph.direct_users(leaf):
             user = self.transactions.get(placed.intent)
             if user is not None:
                 self.context.post(user, DependencyReady())
 
     def tell_asked_again(self, intents: Iterable[IntentId]) -> None:
-        """A request that these intents wait on has been repeated."""
+        """Report to these intents that the request they wait for was repeated."""
         for intent in tuple(intents):
             self.transactions[intent].handle(TransactionRequestTimeoutInterval())
 
     def unassembled_before(self, transaction: HeldIntent) -> tuple[IntentId, ...]:
-        """The latest earlier intent of that sender that awaits its first assembly (protocol §4.2)."""
+        """Return the latest earlier intent of that sender that awaits its first assembly (protocol §4.2)."""
         for _, intent in reversed(self.slots.awaiting.get(transaction.sender, ())):
             if not self.transactions[intent].was_assembled:
                 return (intent,)
         return ()
 
     def isolate(self, sender: NodeName, withholds: bool = False) -> None:
-        """Probation: what it has unendorsed goes apart; what it withholds leaves its rounds as bare leaves."""
+        """Probation: unendorsed intents of the sender go apart; withheld ones leave their rounds as bare leaves."""
         self.probation.note_fault(sender)
         self.signers.doubt(sender)
         for transaction in tuple(self.transactions.values()):
@@ -269,9 +269,9 @@ class CoordinatorBase(Machine):
                 transaction.handle(PermissionWithheld())
 
     def giving_way_to(self, sender: NodeName, leaves: Iterable[Leaf]) -> frozenset[Leaf]:
-        """Of these, the transitions of senders on probation that are not permitted: they lock nothing for this one.
+        """Return the leaves that lock nothing for this sender: not permitted ones of senders on probation.
 
-        So do those that endorsers whom their plans name have not approved in time.
+        Those whose plan's endorsers have not approved them in time are included.
         """
         probation, unapproved = self.probation, self.unapproved
         if not (probation.standings or unapproved.senders) or probation.has(sender) or unapproved.has(sender):
@@ -288,19 +288,19 @@ class CoordinatorBase(Machine):
         )
 
     def reset_givers(self, sender: NodeName, transition: Transition) -> None:
-        """It takes the place of what gives way to it."""
+        """Reset the transitions that give way to this one."""
         references = (*transition.inputs, *transition.reads)
         self._reset_undispatched(self.giving_way_to(sender, self.graph.spenders_of(references)))
 
     def note_waste(self, sender: NodeName) -> None:
-        """We paid for what the chain skipped or reverted: nothing is done for this sender for a while."""
+        """Delay the sender: this node paid for transitions of it that the chain skipped or reverted."""
         self.isolate(sender)
         self.slots.look_again_at(self.probation.note_waste(sender))
 
     def note_failed_call(self, transaction: HeldIntent) -> None:
-        """The chain skipped it because its call failed: others that stood on it lose their round, and we pay for that.
+        """Note that its call failed, so that its dependents lose their round, at this node's cost.
 
-        A sender that goes on would keep a state that all share from the other members.
+        A sender with repeated failures could keep a shared state from the other members, so it is delayed.
         """
         sender = transaction.sender
         users = self.graph.dependents_last_first(transaction.leaf)
@@ -308,7 +308,7 @@ class CoordinatorBase(Machine):
             self.note_waste(sender)
 
     def was_spent_before(self, transaction: HeldIntent) -> bool:
-        """The chain skipped it, and nothing else explains that: not who was first, nor what it stands on, nor us."""
+        """Whether only its sender explains the skip: not an earlier spender, its dependencies, or this node."""
         made = transaction.made
         references = (*made.inputs, *made.reads)
         if not references or self.outcomes.may_be_spent_since(references, transaction.placed_at):
@@ -316,19 +316,19 @@ class CoordinatorBase(Machine):
         return all(self.outcomes.leaf_of(intent) == leaf for intent, leaf in transaction.makers)
 
     def wait(self, transaction: HeldIntent) -> None:
-        """Tell the transaction when what it waits for is assembled or gone."""
+        """Register the transaction to be notified when its dependencies are assembled or gone."""
         for awaited in transaction.waits_for:
             self.waiters.setdefault(awaited, {})[transaction.intent.id] = None
 
     def release_waiters(self, transaction: HeldIntent, event: Event) -> None:
-        """It is assembled, or gone: who waited for it may go."""
+        """Notify the transactions that wait for this one: it is assembled, or gone."""
         for waiter in self.waiters.pop(transaction.intent.id, {}):
             waiting = self.transactions.get(waiter)
             if waiting is not None and transaction.intent.id in waiting.waits_for:
                 waiting.handle(event)
 
     def reset_users_of(self, leaf: Leaf, coming_back: frozenset[IntentId]) -> None:
-        """Reset all that stands on a leaf, last to first; they come back when it does (protocol §4.2)."""
+        """Reset all dependents of a leaf, last to first; those coming back do so after it (protocol §4.2)."""
         users = self.graph.dependents_last_first(leaf)
         back = coming_back | {placed.intent for placed in users}
         for placed in users:
@@ -339,23 +339,23 @@ class CoordinatorBase(Machine):
                 self.graph.withdraw(placed.leaf)
 
     def may_be_kept(self, kept: KeptStates) -> bool:
-        """It is not valid for longer than a prepared transition can be, and its intent is not used."""
+        """Whether its validity is within that of a prepared transition, and its intent is not used."""
         latest_s = self.context.latest_valid_until_s(is_prepared=True)
         return kept.valid_until_s <= latest_s and not self.outcomes.is_committed(kept.intent)
 
     def respect(self, kept: KeptStates) -> None:
-        """These states are kept for a prepared transition: what of ours spends them and is undispatched begins anew."""
+        """Reserve these states for a prepared transition, and reset undispatched transitions here that spend them."""
         self.kept.keep(kept)
         self.reset_spenders(kept.inputs, kept.leaf, kept.intent)
 
     def reset_spenders(self, locks: tuple[StateId, ...], but: Leaf, but_of: IntentId | None = None) -> None:
-        """What of ours is undispatched and spends or reads these states begins anew."""
+        """Reset undispatched transitions here that spend or read these states."""
         self._reset_undispatched(self.graph.spenders_among(locks, but=but), but_of)
 
     def _reset_undispatched(self, leaves: Iterable[Leaf], but_of: IntentId | None = None) -> None:
         for leaf in leaves:
             placed = self.graph.placed.get(leaf)
-            # One that stood on another of them has gone with it.
+            # A dependent of another of these was reset with it.
             transaction = self.transactions.get(placed.intent) if placed is not None else None
             if transaction is None or transaction.intent.id == but_of or transaction.state not in UNDISPATCHED:
                 continue
@@ -363,7 +363,7 @@ class CoordinatorBase(Machine):
             transaction.handle(DependencyReverted(transaction.intent.id))
 
     def take_handover(self, peer: NodeName, handover: Handover) -> None:
-        """Whom we asked has answered: what it says is believed as far as endorsers have signed it."""
+        """Take the answer to our request, as far as endorsers have signed its contents."""
         if peer != self.asked or handover.request_id != self.asked_id:
             return
         claims = claims_of(self.context, peer, handover)
@@ -371,7 +371,7 @@ class CoordinatorBase(Machine):
         if claims.signed and not self.pacing.is_due(key, interval_ms, VERIFIED_TIMES_MAX):
             return
         if claims.signed:
-            # Under an id of ours: a verdict is on these claims, whatever else the peer answers meanwhile.
+            # Verified under an id drawn here: the verdict is on these claims, whatever else the peer answers meanwhile.
             order = VerifyEndorsers(self.context.contract.address, self.context.next_id(), claims.signed)
             self.claims = {order.request_id: claims}
             self.context.effects.append(order)
@@ -379,12 +379,12 @@ class CoordinatorBase(Machine):
             self.handle(HandoverReceived(peer, claims.believed(())))
 
     def take_handover_verified(self, event: EndorsersVerified) -> None:
-        """The signatures of the hand-over that we had verified last."""
+        """Take the verdict on the signatures of the latest hand-over."""
         claims = self.claims.pop(event.request_id)
         self.handle(HandoverReceived(claims.peer, claims.believed(event.are_valid)))
 
     def forget(self, transaction: HeldIntent) -> None:
-        """Final: out of memory, but for how often it was refused: its sender may have dropped it for a while only."""
+        """Forget a final transaction; keep its refusal count if its sender may have dropped it only for a while."""
         self.context.timers.cancel_all(transaction)
         del self.transactions[transaction.intent.id]
         if transaction.refused_count and transaction.reverted is None:
@@ -396,14 +396,14 @@ class CoordinatorBase(Machine):
         self.something_changed()
 
     def endorser_follows(self, peer: NodeName, accepted: NodeName | None) -> None:
-        """An endorser did not accept us."""
+        """Note that an endorser does not accept this coordinator."""
         if accepted is not None and accepted != self.context.node:
             self.context.post(self, EndorserFollowsAnother(peer, accepted))
 
-    # What the ledger tells.
+    # Outcomes from the ledger.
 
     def take_outcome(self, outcome: LedgerOutcome) -> None:
-        """An outcome on our own index, of whoever's dispatch."""
+        """Take an outcome from the own index, of any node's dispatch."""
         self.outcomes.note(outcome)
         self.voids.take_outcome(outcome)
         self._settle_foreign(outcome)
@@ -415,7 +415,7 @@ class CoordinatorBase(Machine):
                 transaction.handle(Abandoned())
         self._give_up_all(doubtful)
         if outcome.inputs:
-            # What spends the same cannot be committed any more: nobody is to pay for it.
+            # Transitions that spend the same cannot be committed any more; dispatching them would waste gas.
             self._reset_undispatched(self.graph.spenders_of(outcome.inputs))
         settled = [point for point in self.awaited if self.outcomes.is_settled(point)]
         for point in settled:
@@ -424,13 +424,13 @@ class CoordinatorBase(Machine):
         self.context.post(self, TransactionConfirmed())
 
     def has_dispatched(self, outcome: LedgerOutcome) -> bool:
-        """This version is a dispatch of ours: it is in our store, with what it made."""
+        """Whether this version is a dispatch of ours, which the store has with its outputs."""
         transaction = self.transactions.get(outcome.intent)
         is_ours = transaction is not None and transaction.is_flush_point and transaction.leaf == outcome.leaf
         return is_ours or outcome.leaf in self.restored
 
     def undo_outcome(self, outcome: LedgerOutcome) -> None:
-        """A reorganisation took an outcome back: what was assembled on its states is reset."""
+        """A reorganisation took an outcome back: reset the transitions assembled on its states."""
         self.outcomes.undo(outcome)
         transaction = self.transactions.get(outcome.intent)
         if transaction is not None and outcome.status is LedgerStatus.COMMITTED:
@@ -438,7 +438,7 @@ class CoordinatorBase(Machine):
         self.reset_users_of(outcome.leaf, frozenset())
 
     def _settle_foreign(self, outcome: LedgerOutcome) -> None:
-        """A hand-over's flush point, or a dispatch of before our restart, has its outcome."""
+        """Settle flush points of a hand-over, and dispatches from before the restart, by their outcome."""
         is_committed = outcome.status is LedgerStatus.COMMITTED
         for leaf in [leaf for leaf, handed in self.restored.items() if handed.point.intent == outcome.intent]:
             if is_committed or leaf == outcome.leaf:
@@ -454,16 +454,16 @@ class CoordinatorBase(Machine):
                 self._give_up(placed)
 
     def give_up_foreign(self, intents: Collection[IntentId]) -> None:
-        """We make versions of our own of these: nothing is to stand on those that were handed over, least of all ours.
+        """Give up handed-over versions of these intents, of which this node makes its own: nothing may depend on them.
 
-        Such a version may never have an outcome that we hear of: of what was dropped only its submitter knows. For the
-        same reason nothing is built any more on one that the ledger did not have when what stood on it came there, nor
-        on one that the ledger takes no longer.
+        Such a version may never have an outcome in the index, since only its submitter knows of a dropped one. For the
+        same reason nothing is built on one that the ledger lacked when a dependent of it got there, nor on one that the
+        ledger no longer takes.
         """
         self._give_up_all(placed for placed in self.graph.foreign() if placed.intent in intents)
 
     def give_up_expired(self) -> None:
-        """What was handed over is void now, unless it has its outcome; nobody would tell us. So are voids."""
+        """Give up handed-over transitions and voids that expired without outcome; no report would come."""
         self.voids.expire()
         now_s = self.context.chain_time_s
         self._give_up_all(placed for placed in self.graph.foreign() if placed.valid_until_s < now_s)
@@ -481,7 +481,7 @@ class CoordinatorBase(Machine):
     # Heartbeats.
 
     def send_heartbeats(self, state: State | None = None) -> None:
-        """To every member, every node with an intent here, and our own sender and observer."""
+        """Send a heartbeat to every member, every node with an intent here, and the own sender and observer."""
         state = state or cast(State, self.state)
         successor = self.successor if state in LEAVING.states else None
         self.heartbeat_count += 1
@@ -493,12 +493,12 @@ class CoordinatorBase(Machine):
             del self.told[node]
 
     def refuse(self, node: NodeName) -> None:
-        """Answer a hand-over request with a heartbeat that says no."""
+        """Refuse a hand-over request by a heartbeat."""
         self.heartbeat_count += 1
         self._send_heartbeat(node, cast(State, self.state), self._listed().get(node, {}), refused=node)
 
     def tell_whole_list(self, node: NodeName) -> None:
-        """A sender has missed a heartbeat. A list is long: it gets one in each interval."""
+        """Send the whole list to a sender that missed a heartbeat, at most once in each interval as lists are long."""
         key, interval_ms = ("list", node), self.context.config.heartbeat_ms
         if node in self.told and self.state in HEARTBEATING and self.pacing.is_due(key, interval_ms):
             del self.told[node]
@@ -515,7 +515,7 @@ class CoordinatorBase(Machine):
         successor: NodeName | None = None,
         refused: NodeName | None = None,
     ) -> None:
-        """A node hears what changed for it since the last time, or everything the first time (protocol §6)."""
+        """Send what changed for the node since the last heartbeat, or everything in the first one (protocol §6)."""
         told = self.told.get(node)
         is_whole = told is None
         if told is None:
@@ -538,7 +538,7 @@ class CoordinatorBase(Machine):
         self.context.send(node, heartbeat)
 
     def _listed(self) -> dict[NodeName, dict[IntentId, str]]:
-        """What each sender is told of its intents here."""
+        """Return the intents that each sender's heartbeat lists, with their states."""
         listed: dict[NodeName, dict[IntentId, str]] = {}
         for transaction in self.transactions.values():
             if self._may_list(transaction):
@@ -548,7 +548,7 @@ class CoordinatorBase(Machine):
         return listed
 
     def _may_list(self, transaction: HeldIntent) -> bool:
-        """Without a ledger nothing is listed as dispatched: the senders must go elsewhere (protocol §4.1)."""
+        """Whether to list it; without a ledger no dispatched one is, as senders must go elsewhere (protocol §4.1)."""
         if transaction.is_gone:
             return transaction.state is TransactionState.CONFIRMED
         return self.context.has_ledger or transaction.state not in ON_THE_WAY
@@ -558,7 +558,7 @@ class CoordinatorBase(Machine):
         return tuple(dict.fromkeys((*members, *self.quotas.places.held, self.context.node)))
 
     def changed(self, previous: Enum) -> None:
-        """One heartbeat at once on every change of state; none while nothing is to be said."""
+        """Send a heartbeat at once on every change of state; stop them in Idle."""
         self.since_ms = self.context.now_ms
         timers = self.context.timers
         if self.state is State.IDLE:

@@ -1,4 +1,4 @@
-"""What a coordinator is told (protocol §4.1); each says who raises it."""
+"""Events of a coordinator (protocol §4.1); each names its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TransactionsDelegated(Event):
 
 @dataclass(frozen=True, slots=True)
 class TransactionConfirmed(Event):
-    """Raised by our own chain index when an intent of this contract, anybody's, has an outcome."""
+    """Raised by our own chain index when an intent of this contract, from any sender, has an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class HandoverRequestReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class HandoverReceived(Event):
-    """Raised by the sequencer when a node that we asked tells what it has under way."""
+    """Raised by the sequencer when a node answers our request with its open flush points."""
 
     peer: NodeName
     handover: Handover
@@ -75,7 +75,7 @@ class RequestTimeoutInterval(Event):
 
 @dataclass(frozen=True, slots=True)
 class HandoverTimeout(Event):
-    """Raised by our timer when the one that we asked has not answered for `handover_timeout`."""
+    """Raised by our timer when the node asked for a hand-over has not answered for `handover_timeout`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class PeerLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class EndorserFollowsAnother(Event):
-    """Raised by the rounds when an endorser does not accept us and names whom it accepts."""
+    """Raised by the rounds when an endorser does not accept us and names the node that it accepts."""
 
     peer: NodeName
     accepted: NodeName

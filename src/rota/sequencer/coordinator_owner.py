@@ -1,4 +1,4 @@
-"""What the parts of a coordinator use of it (`coordinator_base.py`): what it holds, and what it does for several."""
+"""The parts of a coordinator that its components use (`coordinator_base.py`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rota.wire.messages import HandedOver
 
 
 class OwningCoordinator(Protocol):
-    """The coordinator that a part belongs to."""
+    """The coordinator that a component belongs to."""
 
     context: Context
     observer: Observer
@@ -41,7 +41,7 @@ class OwningCoordinator(Protocol):
 
     @property
     def has_room_for_a_slot(self) -> bool:
-        """All transitions under way fit the snapshot that a slot is assembled on."""
+        """Whether all transitions under way fit the snapshot that a slot is assembled on."""
         ...
 
     def something_changed(self) -> None:
@@ -53,11 +53,11 @@ class OwningCoordinator(Protocol):
         ...
 
     def giving_way_to(self, sender: NodeName, leaves: Iterable[Leaf]) -> frozenset[Leaf]:
-        """Of these, the transitions that lock nothing for this sender."""
+        """Return the leaves that lock nothing for this sender."""
         ...
 
     def tell_asked_again(self, intents: Iterable[IntentId]) -> None:
-        """A request that these intents wait on has been repeated."""
+        """Report to these intents that the request they wait for was repeated."""
         ...
 
     def give_up_foreign(self, intents: Collection[IntentId]) -> None:
@@ -65,17 +65,17 @@ class OwningCoordinator(Protocol):
         ...
 
     def reset_users_of(self, leaf: Leaf, coming_back: frozenset[IntentId]) -> None:
-        """Reset all that stands on a leaf."""
+        """Reset all dependents of a leaf."""
         ...
 
     def may_be_kept(self, kept: KeptStates) -> bool:
-        """Whether these states can be kept for a prepared transition."""
+        """Whether these states can be reserved for a prepared transition."""
         ...
 
     def respect(self, kept: KeptStates) -> None:
-        """Keep these states, and reset what spends them."""
+        """Reserve these states, and reset the transitions that spend them."""
         ...
 
     def endorser_follows(self, peer: NodeName, accepted: NodeName | None) -> None:
-        """An endorser did not accept us."""
+        """Note that an endorser does not accept this coordinator."""
         ...

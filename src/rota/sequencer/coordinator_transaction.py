@@ -1,14 +1,14 @@
 """An intent at its coordinator: pooled → assembled → endorsed → permitted → dispatched.
 
 Theory of operation. The coordinator holds each delegated intent in memory only; its sender stays
-responsible for it and delegates it again when this node forgets it. An intent waits in the pool for its
+responsible for it and delegates it again if this node loses it. An intent waits in the pool for its
 sender's turn, is assembled by its sender on our snapshot, is endorsed with others in a round, and is
-dispatched when its sender permits that very leaf and everything it stands on is dispatched too.
-Ready_For_Dispatch is the point of no return: until then it may be dropped at any time, afterwards only
-the ledger decides. Whatever is dropped after it made states first resets what stands on those states.
-What the ledger says of an intent is heard in every state that is not final (protocol §4.2). An intent that
-its sender voids begins anew in the pool, and is not waited for nor waits for others. An external intent is not
-dispatched: once it is endorsed and what it stands on is dispatched it is Prepared, stored here and sent to its
+dispatched when its sender permits that very leaf and all its dependencies are dispatched too.
+Ready_For_Dispatch is the point of no return: before it the intent may be dropped at any time, after it only
+the ledger decides. Dropping a transition first resets the transitions that depend on its states.
+Every state that is not final takes the ledger's outcomes (protocol §4.2). An intent that
+its sender voids starts over in the pool; it waits for no other intent and none waits for it. An external intent is not
+dispatched: once it is endorsed and its dependencies are dispatched it is Prepared, stored here and sent to its
 sender until that acknowledges it (`issuing.py`).
 """
 
@@ -77,14 +77,14 @@ def awaits_others(transaction: CoordinatorTransaction, event: Received) -> bool:
 
 
 def is_to_be_voided(transaction: CoordinatorTransaction, event: Received) -> bool:
-    """its sender voids it, as we did not know"""
+    """its sender voids it, and this is new here"""
     is_news = event.delegation.is_voiding and not transaction.is_voiding
     return is_news and event.delegation.number >= transaction.number
 
 
 def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bool:
-    """assembled on what still stands, spends nothing that is locked, is in its sender's share, is for our submitter if
-    its intent is, and else its states may be kept for it; an empty one is in its sender's allowance"""
+    """assembled on states that still exist, spends no locked state, is within its sender's share, names another
+    submitter only if its intent is external, and its states may be reserved; an empty one is within its allowance"""
     is_for_another = event.transition.preparation is not None
     may_be_prepared = transaction.intent.is_external
     if is_for_another and not may_be_prepared:
@@ -97,37 +97,37 @@ def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bo
 
 
 def still_waits(transaction: CoordinatorTransaction, event: Event) -> bool:
-    """something that it waits for is not assembled yet"""
+    """a dependency is not assembled yet"""
     return bool(transaction.waits_for)
 
 
 def nothing_else_awaited(transaction: CoordinatorTransaction, event: DependencyAssembled | DependencyReverted) -> bool:
-    """it waited for nothing else"""
+    """it has no other dependency to wait for"""
     return all(intent == event.dependency for intent in transaction.waits_for)
 
 
 def its_makers_come_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> bool:
-    """what it stands on will be assembled again"""
+    """a transition it depends on will be assembled again"""
     return bool(_makers_coming_back(transaction, event))
 
 
 def is_being_dispatched(transaction: CoordinatorTransaction, event: Event) -> bool:
-    """its round is on its way to the disk"""
+    """its round is being written"""
     return not transaction.coordinator.dispatching.is_undispatched(transaction)
 
 
 def dependencies_are_ready(transaction: CoordinatorTransaction, event: Event) -> bool:
-    """all that it stands on, outside its round, is ready for dispatch, and it is to be dispatched itself"""
+    """its dependencies outside its round are ready for dispatch, and it is to be dispatched itself"""
     return not transaction.is_external and transaction.coordinator.dispatching.dependencies_ready(transaction)
 
 
 def may_be_prepared(transaction: CoordinatorTransaction, event: Event) -> bool:
-    """it is external, and all that it stands on is dispatched"""
+    """it is external, and all its dependencies are dispatched"""
     return transaction.is_external and transaction.coordinator.dispatching.dependencies_dispatched(transaction)
 
 
 def its_states_are_kept(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
-    """endorsers keep its states for prepared transitions, or lack them, and nothing is wrong with it"""
+    """endorsers have its states reserved for prepared transitions, or lack them, and nothing is wrong with it"""
     return not event.is_counted
 
 
@@ -143,22 +143,22 @@ def was_refused_and_is_not_assembled_again(transaction: CoordinatorTransaction, 
 
 
 def lacks_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> bool:
-    """the sender lost the states in a restart and asks for them, once"""
+    """the sender lost the states in a restart and requests them, once"""
     return event.code is ErrorCode.STATES_MISSING and not transaction.sends_states
 
 
 def succeeded(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
-    """committed, in whatever version"""
+    """committed, in any version"""
     return event.outcome.status is LedgerStatus.COMMITTED
 
 
 def another_version_failed(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
-    """a failure of a version that is not the one under way"""
+    """failure of a version that is not the current one"""
     return transaction.transition is None or event.outcome.leaf != transaction.transition.leaf
 
 
 def lost_to_contention(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
-    """skipped because another one was first, or its whole transaction reverted: not counted"""
+    """skipped because another was first, or its whole transaction reverted: not counted"""
     return not event.outcome.is_counted
 
 
@@ -168,13 +168,13 @@ def may_be_retried(transaction: CoordinatorTransaction, event: Confirmed) -> boo
 
 
 def its_sender_may_ask(transaction: CoordinatorTransaction, event: HeartbeatInterval) -> bool:
-    """we gave it up, and its sender may have missed it and delegate it again"""
+    """given up here, and its sender may have missed the report and delegate it again"""
     was_told = transaction.told_count > 0
     return was_told and transaction.told_count <= transaction.coordinator.context.config.closing_heartbeats
 
 
 def was_our_version(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> bool:
-    """the version that we dispatched"""
+    """the version dispatched here"""
     is_under_way = transaction.transition is not None and event.leaf == transaction.transition.leaf
     return is_under_way and not transaction.is_external
 
@@ -183,20 +183,20 @@ def was_our_version(transaction: CoordinatorTransaction, event: ConfirmationUndo
 
 
 def go_on_backing_off(transaction: CoordinatorTransaction, event: Received) -> None:
-    """It comes with failures of another coordinator: they space its retries here too."""
+    """Delay the intent by the failures that it had at another coordinator."""
     if transaction.revert_count:
         _back_off(transaction, transaction.revert_count - 1)
 
 
 def take_over_number(transaction: CoordinatorTransaction, event: Received) -> None:
-    """Delegated again: take over the number and go on where it was; a lower number changes nothing."""
+    """Take over a higher delegation number without a change of state; ignore a lower one."""
     if event.delegation.number > transaction.number:
         transaction.number = event.delegation.number
         transaction.revert_count = max(transaction.revert_count, event.delegation.revert_count)
 
 
 def begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
-    """From now on an empty transition is to be assembled: it stands on nothing, and its retries are its own."""
+    """From now on assemble an empty transition, which depends on nothing and has its own retry counts."""
     transaction.is_voiding = True
     transaction.number = event.delegation.number
     transaction.revert_count = event.delegation.revert_count
@@ -210,24 +210,24 @@ def begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
 
 
 def drop_version_and_begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
-    """The version that we have will not be permitted: what stands on it is reset first."""
+    """Reset the current version, which will get no permission, after the transitions that depend on it."""
     _drop_transition(transaction, comes_back=False)
     begin_voiding(transaction, event)
 
 
 def leave_it_and_begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
-    """The prepared version goes its own way: its states stay kept until the empty one is on the chain."""
+    """Leave the prepared version: its states stay reserved until the empty one is on the chain."""
     transaction.let_go()
     begin_voiding(transaction, event)
 
 
 def join_slot(transaction: CoordinatorTransaction, event: Selected) -> None:
-    """Only the answer to this request counts."""
+    """Record the request id: only the answer to this request counts."""
     transaction.request_id = event.request_id
 
 
 def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess) -> None:
-    """Lock what it spends, offer what it makes, and queue for a round; who waited for it may go."""
+    """Lock its inputs, offer its outputs, queue it for a round, and release the intents that wait for it."""
     transaction.coordinator.reset_givers(transaction.sender, event.transition)
     transaction.number = max(transaction.number, event.number)
     transaction.hold(event.transition, event.size_bytes, event.attesters)
@@ -248,16 +248,16 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     makers = coordinator.graph.dependencies(event.transition.leaf)
     transaction.makers = tuple((maker.intent, maker.leaf) for maker in makers)
     if transaction.is_external or transaction.attesters.endorsers:
-        # Whether it ever comes is for its user to say, or for who has to approve it: nothing may be built on it now.
+        # Its user or its approvers decide whether it ever commits: nothing may be built on its states now.
         transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
     transaction.coordinator.rounds.await_round(transaction)
     transaction.coordinator.release_waiters(transaction, DependencyAssembled(transaction.intent.id))
 
 
 def note_unusable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> None:
-    """What it was assembled on has gone meanwhile; its states must not be built upon.
+    """Discard a transition whose inputs are no longer usable; nothing may be built on its states.
 
-    Once is an accident and is mended at once; if it goes on, it goes on more and more slowly.
+    The first time the intent is assembled again at once, later times with a growing backoff.
     """
     transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
     transaction.reason = _flaw_of_keeping(transaction, event)
@@ -267,31 +267,31 @@ def note_unusable(transaction: CoordinatorTransaction, event: AssembleSuccess) -
 
 
 def keep_reason(transaction: CoordinatorTransaction, event: AssembleRevertResponse) -> None:
-    """The sender finalises it; we only name the reason until it is forgotten."""
+    """Keep the reason until the intent is forgotten; the sender finalises it."""
     transaction.reason = event.reason
 
 
 def stop_waiting_for(transaction: CoordinatorTransaction, event: DependencyAssembled | DependencyReverted) -> None:
-    """One reason less to wait."""
+    """Remove the dependency from those it waits for."""
     transaction.waits_for = tuple(intent for intent in transaction.waits_for if intent != event.dependency)
 
 
 def give_up_transition(transaction: CoordinatorTransaction, event: Event) -> None:
-    """Leave the round and the graph; what stands on it has been reset before."""
+    """Leave the round and the graph; the dependents have been reset already."""
     transaction.coordinator.rounds.leave(transaction)
     transaction.coordinator.graph.remove(transaction.leaf)
     transaction.let_go()
 
 
 def wait_for_makers(transaction: CoordinatorTransaction, event: DependencyReverted) -> None:
-    """Wait until what it stood on is assembled again."""
+    """Wait until its dependencies are assembled again."""
     transaction.waits_for = _makers_coming_back(transaction, event)
     transaction.coordinator.wait(transaction)
     give_up_transition(transaction, event)
 
 
 def reset_dependents_and_leave_the_states(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
-    """To be assembled on what is not kept: at once, and more and more slowly if that goes on."""
+    """Assemble again without the reserved states: at once the first time, then with a growing backoff."""
     if transaction.kept_away_count:
         _back_off(transaction, transaction.kept_away_count)
     transaction.kept_away_count += 1
@@ -300,7 +300,7 @@ def reset_dependents_and_leave_the_states(transaction: CoordinatorTransaction, e
 
 
 def reset_dependents_and_count(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
-    """A refusal: to be assembled on a fresh snapshot, later each time."""
+    """Count a refusal and assemble on a fresh snapshot, with a growing backoff."""
     _back_off(transaction, transaction.refused_count)
     transaction.refused_count += 1
     transaction.reason = event.reason
@@ -310,50 +310,50 @@ def reset_dependents_and_count(transaction: CoordinatorTransaction, event: Endor
 
 
 def give_up_as_refused(transaction: CoordinatorTransaction, event: AssembleErrorResponse) -> None:
-    """Back to its sender, with the refusals of the last version: it has signed so many that it waits with the next."""
+    """Return it to its sender with the refusals of the last version: the sender waits before it signs another one."""
     assert transaction.refused is not None, "the guard has found it"
     _tell(transaction, transaction.refused)
 
 
 def reset_dependents(transaction: CoordinatorTransaction, event: Event) -> None:
-    """To be assembled again; what stands on it goes first and waits for it."""
+    """Assemble again; its dependents are reset first and wait for it."""
     _drop_transition(transaction, comes_back=True)
 
 
 def give_up_with_reason(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
-    """Back to its sender, with the refusals by which that ends it."""
+    """Return it to its sender with the refusals by which the sender ends it."""
     _tell(transaction, _reverted(transaction, event.reason, event.refusals))
     _drop_transition(transaction, comes_back=False)
     transaction.coordinator.isolate(transaction.sender)
 
 
 def drop_for_good(transaction: CoordinatorTransaction, event: Event) -> None:
-    """It leaves, and nobody is to wait for it; what stands on it is reset first."""
+    """Drop it; its dependents are reset first and do not wait for it."""
     _drop_transition(transaction, comes_back=False)
 
 
 def ask_with_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> None:
-    """The request is repeated with the states."""
+    """Repeat the request with the states."""
     transaction.coordinator.permissions.ask_with_states(transaction)
 
 
 def note_nonce(transaction: CoordinatorTransaction, event: NonceAllocated) -> None:
-    """Its place in line, for `explain`."""
+    """Record signer and nonce, for `explain`."""
     transaction.signer_and_nonce = (event.signer, event.nonce)
 
 
 def note_submission(transaction: CoordinatorTransaction, event: Submitted) -> None:
-    """How often it was sent to the chain, for `explain`."""
+    """Record the number of submissions, for `explain`."""
     transaction.submission_count = event.submission_count
 
 
 def note_request(transaction: CoordinatorTransaction, event: Event) -> None:
-    """How often it was asked again, for `explain`."""
+    """Count repeated requests, for `explain`."""
     transaction.request_count += 1
 
 
 def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
-    """On the chain: what it made is no longer speculative. Another version voids ours and what stands on it."""
+    """Its outputs are on the chain and no longer speculative. Another version voids ours and its dependents."""
     if transaction.transition is None:
         return
     if event.outcome.leaf == transaction.leaf:
@@ -368,7 +368,7 @@ def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
 
 
 def count_and_back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
-    """A failure that may be retried, later each time."""
+    """Count a failure that may be retried, with a growing backoff."""
     transaction.coordinator.note_failed_call(transaction)
     _back_off(transaction, transaction.revert_count)
     transaction.revert_count += 1
@@ -377,10 +377,10 @@ def count_and_back_off(transaction: CoordinatorTransaction, event: Confirmed) ->
 
 
 def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
-    """Contention: assemble anew on what is there now, at once and then later each time.
+    """Contention: assemble again on the present states, at once and then with a growing backoff.
 
-    A state that was spent before the assembly is no contention but its sender's fault. Nobody can say why a whole
-    transaction reverted: it is paced from the first time, and from the second time on its sender is paused.
+    A state spent before the assembly is the sender's fault, not contention. The reason why a whole transaction
+    reverted is unknown: it is delayed from the first time, and from the second time on its sender is paused.
     """
     coordinator, outcome = transaction.coordinator, event.outcome
     if outcome.status is LedgerStatus.SKIPPED:
@@ -398,19 +398,19 @@ def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
 
 
 def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> None:
-    """No retry is left: its sender judges by its own index."""
+    """No retry is left: report it to its sender, which decides by its own index."""
     transaction.coordinator.note_failed_call(transaction)
     _tell(transaction, _reverted(transaction, event.outcome.reason))
     _drop_transition(transaction, comes_back=False)
 
 
 def count_heartbeat(transaction: CoordinatorTransaction, event: HeartbeatInterval) -> None:
-    """Kept a little longer: a delegation is then answered with the reason."""
+    """Keep it for some heartbeats more, to answer a repeated delegation with the reason."""
     transaction.told_count += 1
 
 
 def watch_again(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> None:
-    """Its block is gone: it is under way again, and what was assembled on its states is reset."""
+    """Its block was reorganised away: it is under way again, and transitions assembled on its states are reset."""
     assert transaction.transition is not None
     transaction.coordinator.graph.place(transaction.transition, sender=transaction.sender)
     transaction.count_as_assembled(True)
@@ -418,29 +418,29 @@ def watch_again(transaction: CoordinatorTransaction, event: ConfirmationUndone) 
 
 
 def start_state_timer(transaction: CoordinatorTransaction, event: Event) -> None:
-    """Every waiting state has a timer (protocol §4.2)."""
+    """Start the timer that every waiting state has (protocol §4.2)."""
     context = transaction.coordinator.context
     due_ms = context.after(context.config.state_timeout_ms)
     context.timers.set(transaction, "state", due_ms, StateTimeout())
 
 
 def stop_state_timer(transaction: CoordinatorTransaction, event: Event) -> None:
-    """Nothing of ours is awaited in this state."""
+    """Cancel it: this state awaits no answer."""
     transaction.coordinator.context.timers.cancel(transaction, "state")
 
 
 def enter_prepared(transaction: CoordinatorTransaction) -> None:
-    """Durable first, then it is sent to its sender until acknowledged."""
+    """Store it, then send it to its sender until acknowledged."""
     transaction.coordinator.issuing.prepare(transaction)
 
 
 def forget(transaction: CoordinatorTransaction) -> None:
-    """Final: it leaves the memory; who waited for it may go."""
+    """Final: remove it from memory and release the intents that wait for it."""
     transaction.coordinator.forget(transaction)
 
 
 def _flaw_of_keeping(transaction: CoordinatorTransaction, event: AssembleSuccess) -> str:
-    """Why states cannot be kept for what is external, or nothing. Who coordinates for itself is in nobody's way."""
+    """Return why an external intent's states cannot be reserved, or ""; in `sender` mode no other node is affected."""
     made, mode = event.transition, transaction.coordinator.context.contract.mode
     if not transaction.intent.is_external or made.is_empty or mode is Mode.SENDER:
         return ""
@@ -448,13 +448,13 @@ def _flaw_of_keeping(transaction: CoordinatorTransaction, event: AssembleSuccess
 
 
 def _makers_coming_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> tuple[IntentId, ...]:
-    """A version of another coordinator, or of an earlier life, is not assembled here: nobody waits for it."""
+    """Return the intents that are assembled again here; versions of other coordinators and earlier runs are not."""
     makers = transaction.coordinator.graph.dependencies(transaction.leaf)
     return tuple(placed.intent for placed in makers if placed.point is None and placed.intent in event.coming_back)
 
 
 def _drop_transition(transaction: CoordinatorTransaction, comes_back: bool) -> None:
-    """Reset: first everything that stands on its states, last to first, then its own locks and states."""
+    """Reset: first all dependents, last to first, then its own locks and states."""
     if transaction.transition is None:
         return
     itself = frozenset({transaction.intent.id} if comes_back else ())
@@ -471,7 +471,7 @@ def _back_off(transaction: CoordinatorTransaction, attempt: int) -> None:
 def _reverted(
     transaction: CoordinatorTransaction, reason: str, refusals: tuple[EndorserSignature, ...] = ()
 ) -> TransactionReverted:
-    """What its sender is told when the version under way is given up."""
+    """Return the report to its sender when the current version is given up."""
     return TransactionReverted(transaction.intent.id, transaction.number, transaction.leaf, reason, refusals)
 
 
@@ -607,18 +607,16 @@ TABLE = Table(
             for event in events
         ),
         Ignored(DependencyReady, outside(State.BLOCKED), "only Blocked waits for it; others look when they get there"),
-        Ignored(
-            DependencyAssembled, outside(State.PREASSEMBLY_BLOCKED, State.ASSEMBLING), "it waits for nobody's assembly"
-        ),
+        Ignored(DependencyAssembled, outside(State.PREASSEMBLY_BLOCKED, State.ASSEMBLING), "it waits for no assembly"),
         Ignored(
             DependencyReverted,
             outside(State.PREASSEMBLY_BLOCKED, State.ASSEMBLING, RECALLABLE),
-            "it stands on nothing yet, or only the ledger decides now",
+            "it depends on nothing yet, or only the ledger decides now",
         ),
         Ignored(Issued, outside(State.PREPARED), "its sender voids it, or it has its outcome, or it has ended here"),
         Ignored(Collected, outside(State.READY_FOR_DISPATCH), "collected once"),
         Ignored(NonceAllocated, outside(State.DISPATCHED), "it follows Collected"),
-        Ignored(Submitted, outside(SENT), "it ended before it was told"),
+        Ignored(Submitted, outside(SENT), "it ended before the report"),
         Ignored(Confirmed, outside(HELD), "it has its outcome"),
         Ignored(ConfirmationUndone, outside(State.CONFIRMED), "nothing was confirmed here"),
         Ignored(
@@ -633,7 +631,7 @@ TABLE = Table(
         Ignored(
             ValidityEnded,
             outside(RECALLABLE),
-            "no version is under way, or only the ledger decides now, or the issuing sees to it",
+            "no version is under way, or only the ledger decides now, or the issuing handles it",
         ),
         Ignored(Abandoned, (State.INITIAL, *ON_THE_WAY, GONE), "past the point of no return, or ended"),
     ),
@@ -652,7 +650,7 @@ class CoordinatorTransaction(HeldIntent):
         self.coordinator = coordinator
 
     def changed(self, previous: Enum) -> None:
-        """Every change of state starts the new state's clock, is remembered, and is told to the coordinator."""
+        """On every change of state start the state's clock, record it in the history, and notify the coordinator."""
         context = self.coordinator.context
         self.since_ms = context.now_ms
         self.history.append((context.now_ms, self.state))

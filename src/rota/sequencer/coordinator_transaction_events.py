@@ -35,7 +35,7 @@ class AssembleRequestSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssembleSuccess(Event):
-    """Raised by the slots when their answer has a signed transition for the intent; it takes so much of a message."""
+    """Raised by the slots when their answer has a signed transition for the intent, of this size in a message."""
 
     number: DelegationNumber
     transition: Transition
@@ -89,7 +89,7 @@ class EndorsedRejected(Event):
 
 @dataclass(frozen=True, slots=True)
 class DependencyReady(Event):
-    """Raised by the coordinator when a transition that this one stands on is ready for dispatch, or dispatched."""
+    """Raised by the coordinator when a dependency of this transition is ready for dispatch, or dispatched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class DependencyAssembled(Event):
 
 @dataclass(frozen=True, slots=True)
 class DependencyReverted(Event):
-    """Raised by the coordinator when an intent that this one stands on or waits for is dropped.
+    """Raised by the coordinator when an intent that this one depends on or waits for is dropped.
 
     Those in `coming_back` will be assembled again; this one then waits for them.
     """
@@ -124,7 +124,7 @@ class DispatchConfirmationRejected(Event):
 
 @dataclass(frozen=True, slots=True)
 class PermissionWithheld(Event):
-    """Raised by the coordinator when its sender leaves requests for permission unanswered: nobody waits for it."""
+    """Raised by the coordinator when the sender leaves requests for permission unanswered: it is no longer awaited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +183,12 @@ class StateTransition(Event):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatInterval(Event):
-    """Raised by the coordinator with each heartbeat: what has ended has now been told."""
+    """Raised by the coordinator with each heartbeat, which reports intents that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValidityEnded(Event):
-    """Raised by the rounds when, in chain time, the version under way is valid no longer."""
+    """Raised by the rounds when, in chain time, the current version is no longer valid."""
 
 
 @dataclass(frozen=True, slots=True)

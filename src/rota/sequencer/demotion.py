@@ -1,12 +1,12 @@
-"""Who is passed over although it gives signs of life: by own experience, and by what others say (protocol §4.1).
+"""Demotion: members passed over although they send messages, by own experience and by reports (protocol §4.1).
 
 Theory of operation. A coordinator that lists our intents and moves none of them is *demoted*: this node's sender,
-coordinator and endorser pass it over, and nothing that it says ends that. A demotion by own experience ends with time,
-later each time, or when every member is demoted. Others say whom they have demoted in `tried`. With f = n - k of n
+coordinator and endorser pass it over, and none of its messages ends that. A demotion by own experience ends with time,
+later each time, or when every member is demoted. Members report in `tried` whom they have demoted. With f = n - k of n
 endorsers of whom k must sign, f + 1 accusers are believed at once, because one of them is honest. A single accuser is
 believed about one member in `ACCUSATION_RANGES` ranges; that another member could not be reached, it is believed once
-in as many. So no single member deposes whom it likes as often as it likes. A member whose sender has demoted its own
-coordinator is believed about itself: it would send every delegation away.
+in as many. So a single member cannot depose members of its choice at will. A member whose sender has demoted its own
+coordinator is believed about itself: it would reject every delegation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROWTH_MAX = 16
 
 @dataclass(slots=True)
 class Experience:
-    """What we have seen of a coordinator ourselves: until when it is demoted, and how often it was."""
+    """Own experience with a coordinator: until when it is demoted, and how often it was."""
 
     until_ms: int = 0
     count: int = 0
@@ -31,12 +31,12 @@ class Experience:
 
 @dataclass(slots=True)
 class Accuser:
-    """What one member says of others: whom its latest message lists, and what it was believed alone."""
+    """The reports of one member: its latest list, and the member about which it was believed alone."""
 
     listed: dict[NodeName, Tried] = field(default_factory=dict)
     heard_ms: int = 0
     is_first_hand: bool = False
-    # It has demoted its own coordinator.
+    # Its sender has demoted its own coordinator.
     has_stepped_back: bool = False
     target: NodeName | None = None
     target_range: int = 0
@@ -45,7 +45,7 @@ class Accuser:
 
 
 class Demotions:
-    """One per contract and node; the observer owns it."""
+    """The demotions of one contract at one node; the observer owns it."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -55,18 +55,18 @@ class Demotions:
         self.accusers: dict[NodeName, Accuser] = {}
 
     def demote(self, node: NodeName) -> None:
-        """It did nothing for us in time; longer each time."""
+        """Demote a node that did nothing for this one in time; longer each time."""
         config = self.context.config
         seen = self.own.setdefault(node, Experience())
         delay_ms = min(config.demotion_ms << min(seen.count, GROWTH_MAX), config.demotion_max_ms)
         seen.until_ms, seen.count = self.context.after(delay_ms), seen.count + 1
 
     def redeem(self, node: NodeName) -> None:
-        """Something of ours has ended there: should it fail again, it begins anew."""
+        """An intent of ours has ended there: forget the experience, so that the next demotion is short again."""
         self.own.pop(node, None)
 
     def pardon(self) -> bool:
-        """Nobody is left: all may be tried again, and no single accuser is believed about its target any more."""
+        """No member is left: allow all again, and believe no single accuser about its target any more."""
         was_demoted = any(self.is_demoted(node) for node in self.context.contract.committee)
         for seen in self.own.values():
             seen.until_ms = 0
@@ -75,7 +75,7 @@ class Demotions:
         return was_demoted
 
     def clear(self, node: NodeName) -> None:
-        """It does something here: no single accuser is believed about it any more, nor is it about itself."""
+        """It works here: believe no single accuser about it, nor its report about itself, any more."""
         for author, accuser in self.accusers.items():
             if accuser.target == node:
                 accuser.is_spent = True
@@ -83,7 +83,7 @@ class Demotions:
                 accuser.has_stepped_back = False
 
     def hear(self, author: NodeName, tried: Iterable[Tried], accepted: NodeName | None, is_first_hand: bool) -> None:
-        """Whom a delegation (first hand) or an endorsement request lists; the list takes the place of the last."""
+        """Take the list of a delegation (first hand) or endorsement request; it replaces the author's last one."""
         members = self.context.contract.committee
         others = (author, self.context.node)
         listed = {entry.node: entry for entry in tried if entry.node in members and entry.node not in others}
@@ -99,18 +99,18 @@ class Demotions:
             accuser.target_range, accuser.is_spent = self.context.block_range, False
 
     def is_own(self, node: NodeName) -> bool:
-        """Demoted by our own experience."""
+        """Whether it is demoted by own experience."""
         seen = self.own.get(node)
         return seen is not None and self.context.now_ms < seen.until_ms
 
     def is_demoted(self, node: NodeName) -> bool:
-        """By our own experience, by itself, by f + 1 accusers, or by one that is believed about it."""
+        """Whether it is demoted by own experience, by itself, by f + 1 accusers, or by one believed about it."""
         return self.is_own(node) or self._is_accused(node, self._standing())
 
     def first_hand(self, members: Iterable[NodeName]) -> tuple[NodeName, ...]:
-        """Those demoted by our own experience or by what senders told us.
+        """Return the members demoted by own experience or by senders' reports.
 
-        Only these we pass on: hearsay must not go round.
+        Only these are passed on, so that hearsay does not spread.
         """
         if not (self.own or self.accusers):
             return ()
@@ -118,14 +118,14 @@ class Demotions:
         return tuple(node for node in members if self.is_own(node) or self._is_accused(node, accusers))
 
     def is_believed_unreached(self, author: NodeName, node: NodeName) -> bool:
-        """f + 1 members list it, or this one has not been believed alone for long."""
+        """Whether f + 1 members list it, or this author may be believed alone now."""
         listing = sum(node in accuser.listed for accuser in self._standing())
         return listing >= self.suffices or self.may_depose(author)
 
     def may_depose(self, author: NodeName) -> bool:
-        """Its word alone counts: where one accuser is enough, and else once in `ACCUSATION_RANGES` ranges.
+        """Whether its report alone counts: if one accuser is enough, else once in `ACCUSATION_RANGES` ranges.
 
-        Under strict every request is judged anew; there the word holds as long as the range.
+        Under strict rotation every request is judged separately; there the report holds for the whole range.
         """
         accuser = self.accusers.get(author)
         if self.suffices == 1 or accuser is None or accuser.deposed_range is None or author == self.context.node:
@@ -135,13 +135,13 @@ class Demotions:
         return is_same_range or self._is_long_ago(accuser.deposed_range)
 
     def note_deposed(self, author: NodeName) -> None:
-        """A coordinator that we hear was left on its word."""
+        """Note that a coordinator that is not silent was left because of this author's report alone."""
         accuser = self.accusers.setdefault(author, Accuser())
         if accuser.deposed_range is None or self._is_long_ago(accuser.deposed_range):
             accuser.deposed_range = self.context.block_range
 
     def _standing(self) -> list[Accuser]:
-        """Those that were heard lately, without those that we have demoted ourselves."""
+        """Return the accusers with a recent report, without those demoted by own experience."""
         since_ms = self.context.now_ms - self.context.config.demotion_ms
         return [
             accuser

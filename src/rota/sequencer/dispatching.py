@@ -1,8 +1,8 @@
 """Dispatch: an endorsed and permitted round goes to the submitter (protocol §7).
 
-Theory of operation. A round is dispatched when every member that is left in it is permitted and all that they
-stand on is dispatched. Members that left an endorsed round are given to the ledger as bare leaves: the signatures
-stay valid for the rest. A write that fails is tried again with backoff.
+Theory of operation. A round is dispatched when every remaining member is permitted and all their
+dependencies are dispatched. The ledger gets members that left an endorsed round as bare leaves: the signatures
+stay valid for the rest. A write that fails is retried with backoff.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Dispatching:
         self.rounds = rounds
 
     def dispatch_ready(self) -> None:
-        """Dispatch what is ready."""
+        """Dispatch the rounds that are ready."""
         for opened in tuple(self.rounds.rounds.values()):
             self._dispatch_if_ready(opened)
 
     def dependencies_ready(self, transaction: HeldIntent) -> bool:
-        """All that it stands on is in its own round, or ready for dispatch, or another coordinator's dispatch."""
+        """Whether its dependencies are in its own round, or ready for dispatch, or another coordinator's dispatches."""
         for placed in self.coordinator.graph.dependencies(transaction.leaf):
             maker = self.coordinator.transactions.get(placed.intent)
             if placed.point is not None or maker is None or maker.round is transaction.round:
@@ -41,7 +41,7 @@ class Dispatching:
         return True
 
     def dependencies_dispatched(self, transaction: HeldIntent) -> bool:
-        """All that it stands on is on the chain, or on its way there by a dispatch that is durable."""
+        """Whether its dependencies are on the chain, or on their way there by a durable dispatch."""
         makers = (
             self.coordinator.transactions.get(placed.intent)
             for placed in self.coordinator.graph.dependencies(transaction.leaf)
@@ -50,11 +50,11 @@ class Dispatching:
         return all(maker is None or maker.state in (State.DISPATCHED, State.SUBMITTED) for maker in makers)
 
     def is_undispatched(self, transaction: HeldIntent) -> bool:
-        """Its round has not been given to the submitter."""
+        """Whether its round has not been given to the submitter."""
         return transaction.round is not None and transaction.round.phase is Phase.ENDORSED
 
     def take_dispatched(self, event: RoundDispatched) -> None:
-        """The dispatch is durable: tell the senders."""
+        """The dispatch is durable: notify the senders."""
         opened = self.rounds.rounds.get(event.digest)
         if opened is None:
             return
@@ -69,7 +69,7 @@ class Dispatching:
             self.context.send(sender, TransactionDispatched(event.digest, tuple(intents)))
 
     def take_failure(self, event: RoundDispatchFailed) -> None:
-        """The signer failed: try again with backoff; nobody else is touched."""
+        """The signer failed: retry with backoff, without effect on other rounds."""
         opened = self.rounds.rounds.get(event.digest)
         if opened is None:
             self.coordinator.voids.take_failure(event.digest)
@@ -79,7 +79,7 @@ class Dispatching:
         self.context.timers.set(self.rounds, f"dispatch {opened.number}", due_ms, DispatchRetryDue(event.digest))
 
     def take_submitted(self, event: RoundSubmitted) -> None:
-        """The round's base-ledger transaction was sent to the chain."""
+        """Note that the round's base-ledger transaction was sent to the chain."""
         opened = self.rounds.rounds.get(event.digest)
         if opened is None:
             return
@@ -89,11 +89,11 @@ class Dispatching:
             transaction.handle(Submitted(event.submission_count))
 
     def flush_points(self) -> tuple[HeldIntent, ...]:
-        """All that is past the point of no return and has no outcome."""
+        """Return the transactions past the point of no return and without an outcome."""
         return tuple(t for t in self.coordinator.transactions.values() if t.is_flush_point)
 
     def has_unwritten_dispatch(self) -> bool:
-        """Something is ready for dispatch but not yet durable."""
+        """Whether a transaction is ready for dispatch but its dispatch not yet durable."""
         return any(transaction.state is State.READY_FOR_DISPATCH for transaction in self.flush_points())
 
     def _dispatch_if_ready(self, opened: Round) -> None:

@@ -1,4 +1,4 @@
-"""What a sequencer orders, and its records; the effects that other packages share are in `rota.machine.effects`."""
+"""Effects and records of a sequencer; those that other packages share are in `rota.machine.effects`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rota.wire.messages import EndorserSignature, PreparedTransaction, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class ReportPrepared(Effect):
-    """An external intent of this node is endorsed: its user has it committed; may be told again after a restart."""
+    """An external intent of this node is endorsed: its user may have it committed; repeated after a restart."""
 
     contract: ContractAddress
     prepared: PreparedTransaction
@@ -51,9 +51,9 @@ class AssembleIntents(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SignTransition(Effect):
-    """Have the `from` party sign the leaf of what was assembled, and until when it may be committed (trust rule 3).
+    """Have the `from` party sign an assembled leaf, and until when it may be committed (trust rule 3).
 
-    Where transitions are proved, the intent's own key signs it, which the nonce leads to, and a proof is made of it.
+    Where transitions are proved, the intent's own key signs it, to which the nonce leads, and a proof is made of it.
     """
 
     contract: ContractAddress
@@ -78,7 +78,7 @@ class JudgeFailure(Effect):
 
 @dataclass(frozen=True, slots=True)
 class VerifySignature(Effect):
-    """Does this leaf bear our party's signature, with this end of its validity?"""
+    """Verify whether this leaf bears our party's signature, with this end of its validity."""
 
     contract: ContractAddress
     request_id: RequestId
@@ -91,7 +91,7 @@ class VerifySignature(Effect):
 
 @dataclass(frozen=True, slots=True)
 class VerifyParties(Effect):
-    """Which of these transitions bear the signatures of the party beside them and of those that their plans add?"""
+    """Verify which transitions bear the signatures of the party beside them and of those their plans add."""
 
     contract: ContractAddress
     request_id: RequestId
@@ -104,8 +104,8 @@ class VerifyParties(Effect):
 class CheckRound(Effect):
     """Have the domain check these transitions on top of one another, and sign the digest if all are right.
 
-    `makers` made what they spend or read and is not on the chain, as far as we know them. What is in neither, and not
-    in the store, is missing. Whether each has the `attesters` that it needs the domain says, too.
+    `makers` are the known transitions that made their states which are not on the chain. A state that is in neither,
+    and not in the store, is missing. The domain also judges whether each has the `attesters` that it needs.
     """
 
     contract: ContractAddress
@@ -123,7 +123,7 @@ class CheckRound(Effect):
 
 @dataclass(frozen=True, slots=True)
 class VerifyEndorsement(Effect):
-    """Did this endorser sign that round? One wrong signature would fail the whole transaction on the ledger."""
+    """Verify whether this endorser signed that round. One wrong signature would fail the whole ledger transaction."""
 
     contract: ContractAddress
     peer: NodeName
@@ -141,7 +141,7 @@ class Signed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerifyEndorsers(Effect):
-    """Which of these did their endorsers sign? Asked of refusals, with the intent by its sender, and of hand-overs."""
+    """Verify which of these their endorsers signed: refusals, with the intent by its sender, and hand-overs."""
 
     contract: ContractAddress
     request_id: RequestId
@@ -151,7 +151,7 @@ class VerifyEndorsers(Effect):
 
 @dataclass(frozen=True, slots=True)
 class DistributeStates(Effect):
-    """Send what this leaf of ours makes to all on the lists: who committed it need not have done so."""
+    """Send the states of a leaf of ours to all on the lists: the node that committed it need not have done so."""
 
     contract: ContractAddress
     leaf: Leaf
@@ -159,7 +159,7 @@ class DistributeStates(Effect):
 
 @dataclass(frozen=True, slots=True)
 class StoreStates(Effect):
-    """Write what this endorser has seen: it is on the chain, and nobody has sent it."""
+    """Store states that this endorser has seen: they are on the chain, and no node has sent them."""
 
     contract: ContractAddress
     transition: Consistent
@@ -182,7 +182,7 @@ class IntentResumed(Record):
 
 @dataclass(frozen=True, slots=True)
 class EndingDecided(Record):
-    """It ends for this reason when no version of it can happen any more; a cancel is one reason."""
+    """The intent ends for this reason when no version of it can be committed any more; a cancel is one reason."""
 
     intent: IntentId
     reason: str
@@ -191,9 +191,9 @@ class EndingDecided(Record):
 
 @dataclass(frozen=True, slots=True)
 class LeavesSigned(Record):
-    """What parties of ours signed for one slot, with all contents: then it leaves.
+    """Versions that parties of ours signed for one slot, with all contents: recorded before they leave.
 
-    Whoever gets it endorsed may commit it without asking us, so that from now on our own node must have the contents.
+    A node that gets one endorsed may commit it without permission, so from now on this node must have the contents.
     """
 
     transitions: tuple[Authorised, ...]
@@ -201,7 +201,7 @@ class LeavesSigned(Record):
 
 @dataclass(frozen=True, slots=True)
 class PermissionGranted(Record):
-    """Permission granted: then the answer leaves. What the leaf makes is durable since it was signed."""
+    """Permission granted: recorded before the answer leaves. The leaf's states are durable since it was signed."""
 
     intent: IntentId
     number: DelegationNumber
@@ -212,7 +212,7 @@ class PermissionGranted(Record):
 
 @dataclass(frozen=True, slots=True)
 class PreparedAcknowledged(Record):
-    """The sender has that prepared transition, or has no use for it: it is not sent again."""
+    """The sender has that prepared transition, or does not need it: it is not sent again."""
 
     intent: IntentId
     leaf: Leaf
@@ -220,7 +220,7 @@ class PreparedAcknowledged(Record):
 
 @dataclass(frozen=True, slots=True)
 class TransitionIssued(Record):
-    """Prepared at the sender: then it is acknowledged and given to the user.
+    """Prepared at the sender: recorded before it is acknowledged and given to the user.
 
     After `void_after_s` no version of the intent is valid: none is signed after this one.
     """
@@ -231,6 +231,6 @@ class TransitionIssued(Record):
 
 @dataclass(frozen=True, slots=True)
 class PreparedEndorsed(Record):
-    """A round's prepared transitions are endorsed: then the signature leaves. No other intent gets these states."""
+    """A round's prepared transitions are endorsed: recorded before the signature leaves. Their states are reserved."""
 
     kept: tuple[KeptStates, ...]

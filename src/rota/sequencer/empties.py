@@ -32,7 +32,7 @@ class _Account:
 
 
 class Empties:
-    """What the senders of one coordinator may have it pay for."""
+    """The empty transitions that one coordinator pays for, by sender."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -40,7 +40,7 @@ class Empties:
         self.all = _Account(since_ms=context.now_ms)
 
     def may_take(self, sender: NodeName) -> bool:
-        """One more of this sender is paid for now."""
+        """Whether one more of this sender is paid for now."""
         if self._pays_itself(sender):
             return True
         account = self.accounts.get(sender) or _Account(since_ms=self.context.now_ms)
@@ -48,7 +48,7 @@ class Empties:
         return account.earned > 0 or is_free
 
     def take(self, sender: NodeName) -> None:
-        """One of this sender goes to the next round."""
+        """Count one of this sender that goes to the next round."""
         if self._pays_itself(sender):
             return
         account = self._account(sender)
@@ -59,7 +59,7 @@ class Empties:
                 each.used = self._used(each) + 1
 
     def earn(self, sender: NodeName) -> None:
-        """A transition of this sender that was not empty is on the chain."""
+        """Note that a transition of this sender that was not empty is on the chain."""
         if not self._pays_itself(sender):
             account = self._account(sender)
             account.earned = min(account.earned + 1, EARNED_MAX)
@@ -74,7 +74,7 @@ class Empties:
         return account
 
     def _used(self, account: _Account) -> int:
-        """In the present hour."""
+        """Return the number used in the present hour."""
         if self.context.now_ms - account.since_ms >= WINDOW_MS:
             account.since_ms, account.used = self.context.now_ms, 0
         return account.used

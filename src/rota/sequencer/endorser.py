@@ -1,17 +1,17 @@
-"""Check, sign, remember: one node's endorser for one contract.
+"""One node's endorser for one contract: checks rounds, signs them, and records what it signed.
 
 Theory of operation. An endorser signs for one coordinator at a time, the one that this node accepts
-(protocol §5); a request of another is answered with whom it accepts and its own height, which is no
+(protocol §5); it answers a request of another with the accepted coordinator and its own height, which is no
 refusal. It recomputes every leaf from the full transition and never signs a digest with a leaf that it
-has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. The domain is
-given what made the states that are not on the chain: what the coordinator shows, each recomputed too, and what
-was seen before (`seen.py`). If it lacks a state all the same, that is no refusal: the coordinator is told and
-shows it, and all who may have it are asked, because what is on the chain the coordinator need not have. A domain
-that fails is no refusal either. Only the domain's own judgement of a leaf is signed. Nothing
-is kept across restarts but what prepared transitions spend: that is durable before the signature leaves, and
-while it stands no other intent's transition that spends or reads it is signed (`kept.py`). How much is kept for whom,
-and for how long, is limited (`turns.py`). Where the plan of a transaction names endorsers, these approve a round before
-any endorser signs it (`attestation.py`); an approval is no signature, and nothing is kept for it.
+has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. The domain gets
+the transitions whose outputs are not on the chain yet: those that the coordinator shows, each recomputed too, and
+those seen before (`seen.py`). A missing state is no refusal either: the coordinator is informed and
+shows it, and all nodes that may have it are asked, because the coordinator need not have states that are on the chain.
+Nor is a failure of the domain a refusal. Only the domain's own judgement of a leaf is signed. Nothing
+survives a restart except the reservations of prepared transitions: a reservation is durable before the signature
+leaves, and while it exists no transition of another intent that spends or reads its states is signed (`kept.py`).
+`turns.py` limits how much is reserved for each sender, and how long. Where the plan of a transaction names endorsers,
+these approve a round before any endorser signs it (`attestation.py`); an approval is no signature and reserves nothing.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ from rota.wire.sizes import transition_bytes
 
 ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
-# States of what is on the chain arrive within so many time-outs, or nobody sends them.
+# States on the chain arrive within so many time-outs, or no node sends them.
 UNSENT_TIMEOUTS = 2
-# As many rounds as one coordinator may have on their way, and more.
+# More rounds than one coordinator may have under way.
 CHECKS_OF_PEER_MAX = 256
-# What a coordinator shows is in memory until it is judged. A round takes 3 MiB at most.
+# Transitions that a coordinator shows stay in memory until they are judged. A round takes 3 MiB at most.
 CHECKS_BYTES_MAX = 67_108_864
 CHECKS_BYTES_OF_PEER_MAX = 33_554_432
 
 
 class Asking(NamedTuple):
-    """Since when a coordinator that we do not accept asks us to sign, and when it did so last."""
+    """When a coordinator that this node does not accept began to request signatures, and when it last did."""
 
     since_ms: int
     last_ms: int
@@ -86,7 +86,7 @@ class Check(NamedTuple):
 
 
 class Endorser:
-    """Answers endorsement requests; not a table, because it has no states of its own."""
+    """Answers endorsement requests; it has no states, so it is no table."""
 
     def __init__(
         self, context: Context, observer: Observer, kept: Kept | None = None, turns: Turns | None = None
@@ -96,7 +96,7 @@ class Endorser:
         self.kept = kept or Kept()
         self.turns = turns or Turns(context)
         self.seen = Seen()
-        # What is on the chain and nobody has sent us yet, and when we write what we have seen of it ourselves.
+        # Leaves on the chain whose states no node has sent yet, and when this node stores the copies that it has seen.
         self.unsent: dict[Leaf, int] = {}
         self.checking: dict[tuple[NodeName, RequestId], Check] = {}
         self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
@@ -104,7 +104,7 @@ class Endorser:
         self.accepted_ms = 0
 
     def take_request(self, peer: NodeName, height: int, request: EndorsementRequest) -> None:
-        """Answer every copy; check each request once."""
+        """Answer every copy of a request; check each request once."""
         rejection = self.rejection_of(peer, height, request)
         is_only_one = rejection is Rejection.NOT_PREFERRED_COORDINATOR and self._is_only_one_that_asks(peer)
         if rejection is not None and not is_only_one:
@@ -122,14 +122,14 @@ class Endorser:
             self.observer.forget_tried(request.tried)
         key = (peer, request.request_id)
         answer = self.answers.get(key)
-        # An answer is for one digest: who asks for another under the same id, now that it says the truth, is no copy.
+        # An answer is for one digest: a corrected request under the same id is no copy.
         if answer is not None and answer.digest == request.digest:
             self.context.send(peer, answer)
         elif self._is_to_be_checked(key, request):
             self._check(peer, request)
 
     def take_checked(self, event: RoundChecked) -> None:
-        """The domain has judged: sign or refuse, unless we follow another coordinator by now (S6)."""
+        """Take the domain's judgement: sign or refuse, unless this node follows another coordinator by now (S6)."""
         key = (event.peer, event.request_id)
         check = self.checking.get(key)
         if check is None or check.request.digest != event.digest:
@@ -137,8 +137,8 @@ class Endorser:
         del self.checking[key]
         if self.observer.has_observation and self.observer.accepted != event.peer:
             return
-        # We may have signed away states of these transitions: while the domain was judging, or so long ago that we void
-        # the prepared transition for a valid one.
+        # States of these transitions may be reserved by now: a signature was given while the domain judged, or earlier
+        # and this round is to void the prepared transition.
         late = self._refusals_of_kept(check.request) if self.kept.signed and event.signature else ()
         for transition in check.request.transitions if late else ():
             self.kept.note_wanted(transition)
@@ -147,31 +147,32 @@ class Endorser:
         elif event.missing:
             self._ask_for_states(event.peer, check.request, event.missing)
         elif event.unjudged or not event.signature:
-            # A fault of ours is no judgement: we are asked again, by another id.
+            # A failure here is no judgement: the coordinator repeats the request under another id.
             error = EndorsementError(event.request_id, Rejection.UNAVAILABLE, unjudged=event.unjudged)
             self.context.send(event.peer, error)
         else:
             self._sign(event.peer, check.request, event.signature)
 
     def _sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
-        """From now on what is in this round may be committed, whatever becomes of who shows it.
+        """Sign the round, which may be committed from now on, whatever its coordinator does.
 
-        If it is only approved, it may not.
+        An approved round may not be committed yet.
         """
         if request.asks_approval or _asks_for_void(request):
             self._answer(peer, request, signature, ())
             return
         for transition, sender in zip(request.transitions, request.senders, strict=True):
-            self.seen.note_signed(Consistent(transition), node_of(sender))  # What is not consistent was refused.
+            self.seen.note_signed(Consistent(transition), node_of(sender))  # Inconsistent ones were refused.
         if any(transition.preparation is not None for transition in request.transitions):
             self._keep_and_sign(peer, request, signature)
         else:
             self._answer(peer, request, signature, ())
 
     def take_outcome(self, outcome: LedgerOutcome, is_ours: bool) -> None:
-        """What we sent or dispatched is in our store. What was skipped may still be committed until its bound.
+        """Forget a transition that this node sent or dispatched, since its store has it.
 
-        Who committed anything else may distribute it to nobody: it is given a while.
+        Another node's commit may never be distributed: wait for its states for a while. A skipped one may still be
+        committed until its bound.
         """
         if is_ours:
             self.seen.forget(outcome.leaf)
@@ -180,7 +181,7 @@ class Endorser:
             self._watch_unsent()
 
     def states_stored(self, transitions: tuple[Transition, ...]) -> None:
-        """What was distributed to us is durable."""
+        """Note that these distributed transitions are durable."""
         for transition in transitions:
             self.seen.stored(transition)
             if self.unsent and not self.seen.find((transition.leaf,)):
@@ -191,7 +192,7 @@ class Endorser:
             self.context.timers.set(self, "unsent", next(iter(self.unsent.values())), StatesOverdue())
 
     def _store_unsent(self) -> None:
-        """Perhaps nobody else has it who would give it: durable here, and whoever may see it gets it from us."""
+        """Store overdue states seen here, as no other node may have them; they are distributed from here."""
         due = [leaf for leaf, due_ms in self.unsent.items() if due_ms <= self.context.now_ms]
         for leaf in due:
             del self.unsent[leaf]
@@ -200,21 +201,21 @@ class Endorser:
         self._watch_unsent()
 
     def handle(self, event: Event) -> None:
-        """States that nobody has sent are overdue."""
+        """Handle StatesOverdue."""
         assert isinstance(event, StatesOverdue), "the endorser knows its events"
         self._store_unsent()
 
     def rejection_of(self, peer: NodeName, height: int, request: EndorsementRequest) -> Rejection | None:
-        """Why this coordinator cannot be accepted now, or nothing when it can (protocol §5)."""
+        """Return why this coordinator cannot be accepted now, or None if it can (protocol §5)."""
         contract = self.context.contract
         if not self.context.has_ledger:
             return Rejection.NO_LEDGER
         count = len(request.transitions)
         is_well_formed = 0 < count == len(request.senders) == len(request.nonces) <= ROUND_LEAVES_MAX
         is_well_formed = is_well_formed and len(request.attesters) in (0, count)
-        # The refusal of one copy would count as one of the other, which may be shown as its party made it.
+        # A refusal of one copy would count as one of the other, which may be shown as its party made it.
         is_well_formed = is_well_formed and len({each.intent for each in request.transitions}) == count
-        # Who does not endorse here remembers nothing of what it is shown: a stranger has contracts of its own.
+        # A node that does not endorse this contract records nothing of it: a stranger may create contracts of its own.
         endorses = self.context.node in contract.endorsers
         if not is_well_formed or not endorses or not self._may_coordinate(peer, request):
             return Rejection.NOT_ALLOWED
@@ -236,16 +237,16 @@ class Endorser:
         return peer in contract.committee
 
     def _leads(self, peer: NodeName, request: EndorsementRequest) -> bool:
-        """Strict: every member that outranks it is silent here, demoted, or listed as tried by one that is believed."""
+        """Strict: whether all members that outrank it are silent here, demoted, or believed to be tried."""
         return all(self.observer.is_tried_by(peer, request.tried, node) for node in self._better_than(peer))
 
     def _better_than(self, peer: NodeName) -> list[NodeName]:
-        """The members that outrank it and are neither silent here nor demoted."""
+        """Return the members that outrank it and are neither silent here nor demoted."""
         better = takewhile(lambda node: node != peer, self.context.ranking(self.context.block_range))
         return [node for node in better if not self.observer.is_passed_over(node)]
 
     def _may_replace(self, peer: NodeName, request: EndorsementRequest) -> bool:
-        """Sticky: the one that we accept is no obstacle, or the requester outranks it."""
+        """Sticky: whether no coordinator is accepted, or it is silent, not live, believed tried or outranked."""
         accepted = self.observer.accepted
         if accepted is None or self.observer.is_silent(accepted) or not self.observer.is_live(accepted):
             return True
@@ -253,9 +254,10 @@ class Endorser:
         return was_tried or self.observer.outranks(peer, accepted)
 
     def _is_only_one_that_asks(self, peer: NodeName) -> bool:
-        """It has asked for half of `progress_timeout`, and in that time nobody whom we accept has asked for anything.
+        """Whether it has asked for half of `progress_timeout`, in which no accepted coordinator has asked for anything.
 
-        So no word of others, and no rank of one that does nothing, keeps us from signing for ever (protocol §5).
+        So neither reports of others nor the rank of an idle coordinator stop this node from signing forever (protocol
+        §5).
         """
         now_ms, config = self.context.now_ms, self.context.config
         asking = self.asking.get(peer, Asking(now_ms, now_ms))
@@ -268,7 +270,7 @@ class Endorser:
         return True
 
     def _note_deposed(self, peer: NodeName, request: EndorsementRequest) -> None:
-        """Nothing but the requester's word makes us leave one that we hear: that is remembered (`demotion.py`)."""
+        """Record a report that alone makes this node leave a coordinator that is not silent (`demotion.py`)."""
         if self.context.contract.mode is not Mode.RING:
             return
         if self.context.contract.rotation is Rotation.STRICT:
@@ -279,9 +281,9 @@ class Endorser:
             self.observer.demotions.note_deposed(peer)
 
     def _is_to_be_checked(self, key: tuple[NodeName, RequestId], request: EndorsementRequest) -> bool:
-        """New, or so old that the check was lost: with a step whose records could not be written.
+        """Whether it is new, or so old that its check was lost with a step whose records could not be written.
 
-        Another round under the id of one that is being judged does not take its place.
+        Another round under the id of one that is being judged does not replace it.
         """
         check = self.checking.get(key)
         if check is None:
@@ -291,7 +293,7 @@ class Endorser:
         return is_old and is_same
 
     def _has_room_for(self, peer: NodeName, request: EndorsementRequest) -> bool:
-        """Among the rounds that are being judged, in number and in bytes. One is judged whatever its size."""
+        """Whether it fits the limits of rounds being judged, in number and bytes; a single one always does."""
         if not self.checking:
             return True
         if len(self.checking) >= CHECKS_OF_PEER_MAX:
@@ -304,13 +306,13 @@ class Endorser:
         return sum(of_peer) + size_bytes <= CHECKS_BYTES_OF_PEER_MAX and all_bytes + size_bytes <= CHECKS_BYTES_MAX
 
     def _forget_lost_checks(self) -> None:
-        """Nobody waits for what the domain has not judged for so long."""
+        """Forget rounds that the domain has not judged for `unavailable_ttl`; their coordinators no longer wait."""
         before_ms = self.context.now_ms - self.context.config.unavailable_ttl_ms
         for key in [key for key, check in self.checking.items() if check.since_ms < before_ms]:
             del self.checking[key]
 
     def _keep_and_sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
-        """From now on no other intent gets these states from us. What is kept already suffices."""
+        """Reserve the inputs for their intents, durably, and sign; a reservation that exists already suffices."""
         latest_s = self.context.latest_valid_until_s(is_prepared=True)
         wanted = [
             (node_of(sender), self._kept_for(transition, request.valid_until_s, latest_s))
@@ -331,7 +333,7 @@ class Endorser:
         self._answer(peer, request, signature, ())
 
     def _take_turns(self, wanted: list[tuple[NodeName, KeptStates]], until_s: int) -> tuple[Refusal, ...]:
-        """One after the other, so that a round takes no more than its transitions could alone; all of them or none."""
+        """Take turns in order, so that a round takes no more than its transitions could one by one; all or none."""
         refusals: list[Refusal] = []
         begun: list[IntentId] = []
         for sender, each in wanted:
@@ -347,7 +349,7 @@ class Endorser:
         return tuple(refusals)
 
     def _kept_for(self, transition: Transition, until_s: int, latest_s: int) -> KeptStates:
-        """What this version takes, until the bound that its party gave the first one: later ones are within that."""
+        """Return the reservation for this version, until the bound of the first one; later ones are within it."""
         first_s = min(transition.valid_until_s, latest_s)
         until_s = max(until_s, self.turns.bound_of(transition.intent, first_s))
         return KeptStates(transition.intent, transition.leaf, transition.inputs, until_s)
@@ -360,9 +362,9 @@ class Endorser:
     def _refusal_of_kept(
         self, transition: Transition, sender: Party, request: EndorsementRequest, is_judged: bool
     ) -> Refusal | None:
-        """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing.
+        """Return why this transition conflicts with prepared ones signed here, or None.
 
-        A transition that waits only for prepared ones that are left is judged first: it must be valid to void them.
+        One that conflicts only with abandoned prepared ones is judged first: it must be valid to void them.
         """
         kept, leaf = self.kept.signed_away(transition)[:REFUSAL_KEPT_MAX], transition.leaf
         if kept and (is_judged or not all(self.kept.is_left(each.intent) for each in kept)):
@@ -374,10 +376,10 @@ class Endorser:
         return Refusal(transition.intent, reason, leaf=leaf) if reason else None
 
     def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
-        """What can be judged without the domain is judged here: leaves, digest, validity.
+        """Check without the domain: leaves, digest, validity.
 
-        All of that depends on what the coordinator shows and writes, so that none of it is a judgement of the leaf:
-        these refusals are not signed, and nobody can end an intent with them.
+        All of these depend on what the coordinator shows and writes, so a refusal here is no judgement of the leaf:
+        it is not signed, and no node can end an intent with it.
         """
         leaves = tuple(transition.leaf for transition in request.transitions)
         is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
@@ -404,11 +406,11 @@ class Endorser:
         for transition in request.transitions:
             own_bytes = transition_bytes(transition)
             size_bytes += own_bytes
-            self.seen.note(Consistent(transition), peer, own_bytes)  # What is not consistent was refused.
+            self.seen.note(Consistent(transition), peer, own_bytes)  # Inconsistent ones were refused.
         self._order_check(peer, request, size_bytes, request, makers)
 
     def _check_void(self, peer: NodeName, request: EndorsementRequest, is_signed_over: bool) -> None:
-        """An intent that is left, by our own record: it needs no party, and the domain has nothing to judge."""
+        """Check the void of an intent recorded here as abandoned: it needs neither its party nor the domain."""
         [void] = request.transitions
         reason = self._flaw_of(void, request, peer, is_signed_over, is_void=True)
         if reason:
@@ -424,7 +426,7 @@ class Endorser:
         shown: EndorsementRequest,
         makers: tuple[Transition, ...] = (),
     ) -> None:
-        """Have the domain judge the transitions shown to it, and the round signed if all of them are right."""
+        """Have the domain judge the transitions shown to it, and sign the round if all of them are right."""
         self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms, size_bytes)
         self.context.effects.append(
             CheckRound(
@@ -445,7 +447,7 @@ class Endorser:
     def _makers_of(
         self, peer: NodeName, request: EndorsementRequest
     ) -> tuple[tuple[Transition, ...], dict[Leaf, None]]:
-        """What made the states that the round needs from outside: shown and true, or seen before; and what is false."""
+        """Return the known transitions that made the round's outside states, and the shown ones that are false."""
         made_here = {transition.leaf for transition in request.transitions}
         needed = dict.fromkeys(
             reference.leaf
@@ -491,7 +493,7 @@ class Endorser:
         is_signed_over: bool,
         is_void: bool = False,
     ) -> str:
-        """Why this transition cannot be signed, or nothing. A void needs no signature of its party."""
+        """Return why this transition cannot be signed, or "". A void needs no signature of its party."""
         latest_s = self.context.latest_valid_until_s(transition.preparation is not None)
         if not is_signed_over:
             return "the digest is not that of the round's leaves"
@@ -501,11 +503,11 @@ class Endorser:
             return "the round is valid longer than its leaves allow"
         if request.valid_until_s < self.context.chain_time_s:
             return "the round is no longer valid"
-        # Our own coordinator admits only what is consistent (`slots.py`).
+        # This node's own coordinator admits only consistent ones (`slots.py`).
         return "" if peer == self.context.node else flaw_of(self.context.separator, transition)
 
     def _ask_for_states(self, peer: NodeName, request: EndorsementRequest, missing: tuple[StateId, ...]) -> None:
-        """The coordinator shows what is not on the chain; the rest is in some member's store, or comes by itself."""
+        """Request missing states: the coordinator shows those not on the chain; members' stores have the others."""
         leaves = tuple(dict.fromkeys(state.leaf for state in missing))
         self.context.send(peer, EndorsementError(request.request_id, Rejection.MISSING_STATES, missing=leaves))
         for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
@@ -524,11 +526,11 @@ class Endorser:
 
 
 def shown_bytes(request: EndorsementRequest) -> int:
-    """How much of a message the transitions take that it shows."""
+    """Return the size of the transitions shown in the request."""
     return sum(map(transition_bytes, (*request.transitions, *request.makers)))
 
 
 def _asks_for_void(request: EndorsementRequest) -> bool:
-    """To void an intent without its party: an empty transition without a signature, alone in its round."""
+    """Whether it voids an intent without its party: an empty transition without a signature, alone in its round."""
     first = request.transitions[0]
     return len(request.transitions) == 1 and first.is_empty and not first.signature

@@ -1,4 +1,4 @@
-"""Events that reach a sequencer from outside: blocks, results, dispatches; and timers of what is no machine.
+"""Events that reach a sequencer from outside: blocks, results, dispatches; and timers of parts that are no machines.
 
 `rota.machine.events` has those that packages share. Events that several modules raise for a machine are in the module
 with its name.
@@ -19,7 +19,7 @@ from rota.wire.messages import AssemblyOutcome, Envelope, Refusal
 
 @dataclass(frozen=True, slots=True)
 class PeerSpoke(Event):
-    """A peer sent a message about a contract that the node itself takes: for the contract it is a sign of life."""
+    """A peer sent a message about a contract that the node itself takes; the contract counts it against silence."""
 
     peer: NodeName
     envelope: Envelope
@@ -36,7 +36,7 @@ class BlockIndexed(Event):
 
 @dataclass(frozen=True, slots=True)
 class BlocksRemoved(Event):
-    """A reorganisation took these outcomes of this contract back; the index stands at `height` again."""
+    """A reorganisation took these outcomes of this contract back; the index is at `height` again."""
 
     height: int
     outcomes: tuple[LedgerOutcome, ...]
@@ -62,7 +62,7 @@ class LedgerBack(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssemblyFinished(Result):
-    """The domain has assembled one intent of an order, or says why not; `request_id` is the order's."""
+    """The domain has assembled one intent of an order, or reports why not; `request_id` is the order's."""
 
     request_id: RequestId
     intent: IntentId
@@ -75,9 +75,9 @@ class AssemblyFinished(Result):
 
 @dataclass(frozen=True, slots=True)
 class AssemblyFailed(Result):
-    """The domain or the signer failed on one intent of a slot: a fault of the world, not of the intent.
+    """The domain or the signer failed on one intent of a slot; this is no fault of the intent.
 
-    `error` is what the domain raised, for the operator's log; nothing is decided by it. `lacks_states`: the domain
+    `error` is the domain's exception, for the operator's log; nothing is decided by it. `lacks_states`: the domain
     needs a state that is not here yet.
     """
 
@@ -90,7 +90,7 @@ class AssemblyFailed(Result):
 
 @dataclass(frozen=True, slots=True)
 class FailureJudged(Result):
-    """The sender's own domain says whether an intent whose version failed on the ledger is worth another attempt."""
+    """The sender's own domain judges whether an intent whose version failed on the ledger is worth another attempt."""
 
     intent: IntentId
     leaf: Leaf
@@ -109,7 +109,7 @@ class TransitionSigned(Result):
 
 @dataclass(frozen=True, slots=True)
 class SignatureVerified(Result):
-    """Whether a leaf that we are asked to permit bears the signature of our own party."""
+    """Whether a leaf that is to be permitted bears the signature of our own party."""
 
     request_id: RequestId
     intent: IntentId
@@ -118,10 +118,10 @@ class SignatureVerified(Result):
 
 @dataclass(frozen=True, slots=True)
 class RoundChecked(Result):
-    """The domain has checked a round for this endorser: a signature, or what it refuses.
+    """The domain has checked a round for this endorser: a signature, or the refusals.
 
     Or it cannot judge: it lacks these states, which it may see and which our index does not know as spent; or it failed
-    on these leaves. The peer chose the request's id: `digest` says which round was checked.
+    on these leaves. The peer chose the request's id: `digest` identifies the round that was checked.
     """
 
     peer: NodeName
@@ -175,7 +175,7 @@ class RoundDispatched(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundDispatchFailed(Event):
-    """The dispatch write failed; it is to be tried again."""
+    """The dispatch write failed and is to be retried."""
 
     digest: Digest
     reason: str
@@ -191,7 +191,7 @@ class RoundSubmitted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TransitionsShown(Event):
-    """A member has sent these transitions, or our own store has them; for a sender that doubts whose a leaf is."""
+    """Transitions from a member or the own store, for a sender that has an unknown leaf under an intent's id."""
 
     peer: NodeName
     transitions: tuple[Consistent, ...]
@@ -212,14 +212,14 @@ class SlotTimedOut(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundRepeatDue(Event):
-    """The endorsers that a round misses are to be asked again."""
+    """The endorsers that have not answered for a round are to be asked again."""
 
     digest: Digest
 
 
 @dataclass(frozen=True, slots=True)
 class GatheringEnded(Event):
-    """What awaits a round has waited for company long enough."""
+    """Transitions have waited for a shared round until the bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,14 +238,14 @@ class PermissionRepeatDue(Event):
 
 @dataclass(frozen=True, slots=True)
 class DispatchRetryDue(Event):
-    """A dispatch whose write failed is to be tried again."""
+    """A dispatch whose write failed is to be retried."""
 
     digest: Digest
 
 
 @dataclass(frozen=True, slots=True)
 class LookAgain(Event):
-    """A backoff has ended: somebody may be selected now."""
+    """A backoff has ended: a sender may be selected now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,4 +270,4 @@ class IssueRepeatDue(Event):
 
 @dataclass(frozen=True, slots=True)
 class StatesOverdue(Event):
-    """What it has signed is on the chain, and nobody has sent it the states."""
+    """A signed transition is on the chain, and no node has sent the endorser its states."""

@@ -5,9 +5,9 @@ transition is sent to its sender (protocol §4.2). This machine is in front of t
 intent. The transition assembled last is taken at once; one from an earlier run, or for another
 coordinator, is Verifying until the signature of our own party is verified. It is recorded, acknowledged and
 given to the user: Issued. Then no coordinator has the intent; the chain, its validity and the user decide. A transition
-without use is acknowledged too, so that it is not sent again. The prepared transition of an intent of mode `carried` is
+that is not needed is acknowledged too, so that it is not sent again. The prepared transition of a `carried` intent is
 Issued too, and another contract decides about it: when its validity ends, it is Awaited again, and the transaction
-travels again. Whatever this machine does not decide goes to the transaction.
+starts over. Events that this machine does not handle go to the transaction.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rota.wire.messages import ErrorCode, PreparedTransaction, PreparedTransacti
 
 
 class IssueState(Enum):
-    """Where the prepared transition of an intent is."""
+    """State of the prepared transition of an intent."""
 
     AWAITED = "Awaited"
     VERIFYING = "Verifying"
@@ -57,7 +57,7 @@ class HeldPrepared(NamedTuple):
 
 
 class Issuable(Protocol):
-    """What this machine needs of the transaction behind it."""
+    """The parts of the transaction behind it that this machine uses."""
 
     intent: Intent
     is_voiding: bool
@@ -68,11 +68,11 @@ class Issuable(Protocol):
 
     @property
     def context(self) -> Context:
-        """Its context."""
+        """The context of the step."""
 
     @property
     def is_undispatched(self) -> bool:
-        """No permission is out."""
+        """Whether no permission is out."""
 
     @property
     def assembled(self) -> Transition | None:
@@ -80,7 +80,7 @@ class Issuable(Protocol):
 
     @property
     def to_be_carried(self) -> Transition | None:
-        """What another contract is to carry out."""
+        """The transition that another contract is to carry out."""
 
     def verify(self, leaf: Leaf, valid_until_s: int, signature: bytes) -> RequestId:
         """Order the verification of its party's signature."""
@@ -92,7 +92,7 @@ class Issuable(Protocol):
         """Stop the assembly under way."""
 
     def refuse(self, event: DispatchConfirmationRequestReceived, code: ErrorCode) -> None:
-        """Refuse a permission."""
+        """Refuse a request for permission."""
 
 
 # Guards, in the table's order.
@@ -110,19 +110,19 @@ def may_be_ours(issue: ExternalIssue, event: PreparedTransactionReceived) -> boo
 
 
 def bears_our_signature(issue: ExternalIssue, event: SignatureVerified) -> bool:
-    """the prepared transition that was sent to us bears our signature"""
+    """the prepared transition received bears our party's signature"""
     return event.is_ours and is_of_held(issue, event)
 
 
 def is_of_held(issue: ExternalIssue, event: SignatureVerified) -> bool:
-    """the verdict is on the prepared transition that was sent to us last"""
+    """the verdict is on the prepared transition received last"""
     transaction, held = issue.transaction, issue.held
     is_held = held is not None and held.request_id == event.request_id
     return is_held and transaction.is_undispatched and not transaction.is_voiding
 
 
 def has_no_submitter(issue: ExternalIssue, event: DispatchConfirmationRequestReceived) -> bool:
-    """it is not being voided: no submitter is to have it"""
+    """it is not being voided: no submitter may have it"""
     return issue.transaction.is_undispatched and not issue.transaction.is_voiding
 
 
@@ -140,34 +140,34 @@ def goes_on(issue: ExternalIssue, event: VersionsVoid) -> bool:
 
 
 def report(issue: ExternalIssue, event: Event) -> None:
-    """Issued survives restarts; the report may have been lost in the last one, so it is repeated."""
+    """Report the issue again after a restart, because the report may have been lost in it."""
     transaction = issue.transaction
     assert transaction.issued is not None, "only an issued transition is reported"
     transaction.context.effects.append(ReportPrepared(transaction.intent.contract, transaction.issued))
 
 
 def issue_assembled(issue: ExternalIssue, event: PreparedTransactionReceived) -> None:
-    """With all the states that we made: the copy that came lacks those that its author may not see."""
+    """Issue it with all the states made here: the copy received lacks those that its author may not see."""
     made = issue.transaction.assembled
     assert made is not None, "what we assembled is known"
     _issue(issue, event, replace(event.prepared, transition=made))
 
 
 def verify(issue: ExternalIssue, event: PreparedTransactionReceived) -> None:
-    """Did we sign that leaf, before our restart or for another coordinator?"""
+    """Verify whether our party signed that leaf, before the restart or for another coordinator."""
     made = event.prepared.transition
     request_id = issue.transaction.verify(made.leaf, made.valid_until_s, made.signature)
     issue.held = HeldPrepared(event.peer, request_id, event.prepared)
 
 
 def decline(issue: ExternalIssue, event: PreparedTransactionReceived | HeldPrepared) -> None:
-    """We have it already, or have no use for it: either way it need not be sent again."""
+    """Acknowledge it: this node has it already, or does not need it, so it need not be sent again."""
     acknowledgement = PreparedTransactionAcknowledgement(issue.transaction.intent.id, event.prepared.transition.leaf)
     issue.transaction.context.send(event.peer, acknowledgement)
 
 
 def issue_held(issue: ExternalIssue, event: SignatureVerified) -> None:
-    """Our own work of an earlier run, or for another coordinator: it is issued as it came."""
+    """Issue a version of an earlier run, or for another coordinator, as it was received."""
     held, issue.held = issue.held, None
     assert held is not None, "the guard has looked"
     # It was found consistent, and its signature was verified.
@@ -176,19 +176,19 @@ def issue_held(issue: ExternalIssue, event: SignatureVerified) -> None:
 
 
 def decline_held(issue: ExternalIssue, event: SignatureVerified) -> None:
-    """Not our signature: we have no use for it."""
+    """Not our party's signature: this node does not need it."""
     held, issue.held = issue.held, None
     assert held is not None, "the guard has looked"
     decline(issue, held)
 
 
 def refuse(issue: ExternalIssue, event: DispatchConfirmationRequestReceived) -> None:
-    """The coordinator drops it."""
+    """Refuse permission; the coordinator drops the intent."""
     issue.transaction.refuse(event, ErrorCode.WRONG_LEAF)
 
 
 def begin_anew(issue: ExternalIssue, event: VersionsVoid) -> None:
-    """No version of it can happen any more: it is assembled and endorsed again, and the other contract asked again."""
+    """No version can be committed any more: assemble and endorse again, and ask the other contract again."""
     transaction = issue.transaction
     transaction.issued = issue.held = None
     issue.behind.handle(BegunAnew())
@@ -202,7 +202,7 @@ def expire(issue: ExternalIssue, event: VersionsVoid) -> None:
 
 
 def _is_wanted(issue: ExternalIssue, prepared: PreparedTransaction) -> bool:
-    """It is sound, as far as this node can see, and we wait for such a transition."""
+    """Whether it is sound, as far as this node can see, and the intent waits for a prepared transition."""
     transaction, transition = issue.transaction, prepared.transition
     context = transaction.context
     return (
@@ -218,14 +218,14 @@ def _is_wanted(issue: ExternalIssue, prepared: PreparedTransaction) -> bool:
 
 
 def _leaves_time(now_s: int, prepared: PreparedTransaction) -> bool:
-    """At least half of what the party allows: no coordinator has the intent once it is issued."""
+    """Whether half of the time that the party allows is left: once issued, it has no coordinator."""
     return 2 * (prepared.valid_until_s - now_s) >= prepared.transition.valid_until_s - now_s
 
 
 def _issue(
     issue: ExternalIssue, source: PreparedTransactionReceived | HeldPrepared, prepared: PreparedTransaction
 ) -> None:
-    """It is recorded, acknowledged to its coordinator and given to its user.
+    """Record it, acknowledge it to its coordinator and give it to its user.
 
     A coordinator that waits for an assembly meanwhile gets an error instead.
     """
@@ -261,7 +261,7 @@ TABLE = Table(
 
 
 class ExternalIssue(Front):
-    """The prepared transition of one external intent of this node."""
+    """The external-issue machine: the prepared transition of one external intent of this node."""
 
     table = TABLE
     own = (Created, PreparedTransactionReceived)

@@ -30,7 +30,7 @@ class _Used:
 
 
 class GasAllowances:
-    """What one coordinator has paid for each sender in the present hour."""
+    """The gas that one coordinator has paid for each sender in the present hour."""
 
     def __init__(self, context: Context, look_again_at: Callable[[int], None]) -> None:
         self.context = context
@@ -43,12 +43,12 @@ class GasAllowances:
         return AuthCost.of(self.context.contract)
 
     def is_used_up(self, sender: NodeName) -> bool:
-        """Nothing more is assembled for this sender in the present hour."""
+        """Whether nothing more is assembled for this sender in the present hour."""
         used = self.used.get(sender) if self.used else None
         return used is not None and used.gas >= self.most and used.until_ms > self.context.now_ms
 
     def charge(self, sender: NodeName, transition: Transition) -> None:
-        """A transition of this sender is dispatched, or is to be carried out."""
+        """Charge a transition of this sender that is dispatched, or is to be carried out."""
         if not self.most or sender == self.context.node:
             return
         used = self.used.pop(sender, None)

@@ -1,16 +1,16 @@
-"""Locks, speculative states, and who depends on whom, at one coordinator.
+"""Locks, speculative states and dependencies at one coordinator.
 
-Theory of operation. A transition that was assembled is *placed*: what it spends is locked, what it
-makes is offered to the next assembly although it is not on the chain yet. A state names the leaf that
-made it, so an edge is read off a reference and kept nowhere else. Transitions are placed in the order
-of their assembly, which is therefore an order of the graph: resetting goes through it backwards, so
-that what depends on a transition is always reset before the transition itself (protocol §4.2).
-What another coordinator hands over is placed here too, without being ours. What is kept for prepared
-transitions (`kept.py`) is locked as well, except for other versions of their own intents.
+Theory of operation. An assembled transition is *placed*: its inputs are locked, and its outputs
+are offered to the next assembly although they are not on the chain yet. A state names the leaf that
+made it, so an edge is read from a reference and stored nowhere else. Transitions are placed in the order
+of their assembly, which is therefore an order of the graph: a reset goes through it backwards, so
+that dependents are always reset before the transition they depend on (protocol §4.2).
+Transitions handed over by another coordinator are placed here too, without being ours. States reserved for prepared
+transitions (`kept.py`) are locked as well, except for other versions of their own intents.
 
-A snapshot tells all of it, or none: what is under way is bounded by what one message holds, and nothing more is
-assembled until some of it has its outcome. A domain's state may stand on its predecessors, which are spent: those that
-a sender may not know are told as well, as far as there is room. Without them it can only assemble later.
+A snapshot shows all of this or none: its size is bounded by one message, and no more is
+assembled until some of it has its outcome. A domain's state may depend on its predecessors, which are spent: those that
+a sender may not know are included as well, as far as there is room. Without them it can only assemble later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SNAPSHOT_STATES_MAX = 4_096
 
 
 class Offered(NamedTuple):
-    """A state that is there for the next assembly, how much of a message it takes, and whose it is."""
+    """A state offered to the next assembly, its size in a message, and its sender."""
 
     state: State
     size_bytes: int
@@ -38,7 +38,7 @@ class Offered(NamedTuple):
 
 @dataclass(slots=True)
 class Placings:
-    """What one sender has in the graph: the states that it spends, and those that it offers, in number and in bytes."""
+    """One sender's part of the graph: the states that it spends, and those that it offers, in number and in bytes."""
 
     inputs: int = 0
     offered: int = 0
@@ -47,7 +47,7 @@ class Placings:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A transition in the graph; a foreign one came with a hand-over, and the ledger takes it until that time."""
+    """A transition in the graph; a foreign one came with a hand-over, and is valid until `valid_until_s`."""
 
     intent: IntentId
     leaf: Leaf
@@ -61,7 +61,7 @@ class Placed:
 
 
 class Graph:
-    """What is under way here, by leaf."""
+    """The transitions under way here, by leaf."""
 
     def __init__(self, kept: Kept | None = None) -> None:
         self.kept = kept or Kept()
@@ -72,37 +72,37 @@ class Graph:
         self._offered: dict[StateId, Offered] = {}
         self._offered_bytes = 0
         self._order = 0
-        # By sender, as far as it is known: kept as transitions come and go, because there may be thousands of them.
+        # By sender, where known: updated as transitions come and go, because there may be thousands of them.
         self.senders: dict[NodeName, Placings] = {}
 
     # Placing and removing.
 
     def place(self, transition: Transition, offers_states: bool = True, sender: NodeName | None = None) -> None:
-        """Lock what the transition spends, and offer what it makes unless nobody is to build on it."""
+        """Lock the transition's inputs, and offer its outputs if `offers_states`."""
         offered = transition.outputs if offers_states else ()
         self._place(transition.intent, transition.leaf, transition.inputs, transition.reads, offered, sender=sender)
 
     def place_foreign(self, handed: HandedOver, valid_until_s: int) -> None:
-        """The same for a transition that another coordinator dispatched, valid no longer than that."""
+        """Place a transition dispatched by another coordinator, valid until then."""
         made = handed.transition
         if made.leaf not in self.placed:
-            # What it read does not matter any more: its outcome is the ledger's.
+            # Its reads no longer matter: the ledger decides its outcome.
             self._place(made.intent, made.leaf, made.inputs, (), made.outputs, handed.point, valid_until_s)
 
     def hide(self, leaf: Leaf) -> None:
-        """Take back what a transition offers: nothing is to be built on it for now."""
+        """Withdraw the outputs that a transition offers: nothing is to be built on it for now."""
         self.withdraw(leaf)
         self.placed[leaf] = replace(self.placed[leaf], outputs=())
 
     def show(self, transition: Transition) -> None:
-        """Offer what a hidden transition has made, but for what is spent already."""
+        """Offer the outputs of a hidden transition, except those spent already."""
         self.placed[transition.leaf] = replace(self.placed[transition.leaf], outputs=transition.outputs)
         for made in transition.outputs:
             if made.id not in self._spent_by:
                 self._offer(made, self.placed[transition.leaf].sender)
 
     def remove(self, leaf: Leaf) -> None:
-        """Forget a transition, its locks and its states; its dependents must have been seen to before."""
+        """Forget a transition with its locks and states; its dependents must have been reset before."""
         self.withdraw(leaf)
         placed = self.placed.pop(leaf)
         self._foreign.pop(leaf, None)
@@ -145,14 +145,14 @@ class Graph:
         for reference in (*inputs, *reads):
             self._users.setdefault(reference.leaf, {})[leaf] = None
 
-    # Who depends on whom.
+    # Dependencies.
 
     def direct_users(self, leaf: Leaf) -> tuple[Placed, ...]:
-        """The transitions under way that spend or read what this leaf made."""
+        """Return the transitions under way that spend or read this leaf's states."""
         return tuple(self.placed[user] for user in self._users.get(leaf, ()))
 
     def conflicts(self, transition: Transition, giving_way: Collection[Leaf] = ()) -> bool:
-        """It spends or reads what another one under way spends or what is kept, or is under way itself."""
+        """Whether it is under way, or spends or reads a state that is reserved or spent by another one."""
         if len(set(transition.inputs)) < len(transition.inputs) or transition.leaf in self.placed:
             return True
         if self.kept.is_blocked(transition):
@@ -160,13 +160,13 @@ class Graph:
         return any(leaf not in giving_way for leaf in self.spenders_of((*transition.inputs, *transition.reads)))
 
     def dependencies(self, leaf: Leaf) -> tuple[Placed, ...]:
-        """The transitions under way that made what this one spends or reads."""
+        """Return the transitions under way whose states this one spends or reads."""
         placed = self.placed[leaf]
         makers = dict.fromkeys(reference.leaf for reference in (*placed.inputs, *placed.reads))
         return tuple(self.placed[maker] for maker in makers if maker in self.placed)
 
     def dependents_last_first(self, leaf: Leaf) -> tuple[Placed, ...]:
-        """All that stand on this leaf, directly or not, in the order in which they must be reset."""
+        """Return all dependents of this leaf, direct or not, in the order in which they must be reset."""
         found: dict[Leaf, Placed] = {}
         pending = [leaf]
         while pending:
@@ -177,17 +177,17 @@ class Graph:
         return tuple(sorted(found.values(), key=lambda placed: -placed.order))
 
     def spenders_among(self, states: tuple[StateId, ...], but: Leaf) -> tuple[Leaf, ...]:
-        """The other transitions under way that spend or read one of these states, in the order of assembly."""
+        """Return the other transitions under way that spend or read one of these states, in the order of assembly."""
         wanted = frozenset(states)
         users = {user for state in wanted for user in self._users.get(state.leaf, ()) if user != but}
         found = [placed for placed in map(self.placed.__getitem__, users) if _refers_to(placed, wanted)]
         return tuple(placed.leaf for placed in sorted(found, key=lambda placed: placed.order))
 
     def spenders_of(self, states: tuple[StateId, ...]) -> tuple[Leaf, ...]:
-        """The transitions under way that spend one of these states."""
+        """Return the transitions under way that spend one of these states."""
         return tuple(dict.fromkeys(self._spent_by[state] for state in states if state in self._spent_by))
 
-    # What others are told.
+    # Snapshots.
 
     def snapshot(
         self,
@@ -197,10 +197,10 @@ class Graph:
         bytes_max: int = 0,
         giving_way: Collection[Leaf] = (),
     ) -> Snapshot:
-        """What these intents are assembled on; a state's bytes only where that node may see them (S8).
+        """Return the snapshot for assembling these intents; bytes of a state only where that node may see them (S8).
 
-        Of what the `unseen` leaves have made, also what is locked by now, up to so many bytes in all. What the leaves
-        that are `giving_way` spend is not locked, unless it would have to be told and there is no room.
+        It includes locked outputs of the `unseen` leaves, up to `bytes_max` in all. Inputs of the `giving_way` leaves
+        are not locked, except those that would have to be included and find no room.
         """
         free = self._free(giving_way, bytes_max - self._offered_bytes) if giving_way else {}
         states = (*(offered.state for offered in self._offered.values()), *filter(None, free.values()))
@@ -210,7 +210,7 @@ class Graph:
         return Snapshot((*locks, *kept), (*(state.as_seen_by(node) for state in states), *spent))
 
     def _free(self, giving_way: Collection[Leaf], room_bytes: int) -> dict[StateId, State | None]:
-        """What these spend and others may have: what is on the chain, and of the rest what can be told."""
+        """Return the inputs of these leaves that are free for others: on the chain, or with room to be shown."""
         free: dict[StateId, State | None] = {}
         count = len(self._offered)
         for state in (state for state, leaf in self._spent_by.items() if leaf in giving_way):
@@ -225,16 +225,16 @@ class Graph:
 
     @property
     def lock_count(self) -> int:
-        """How many states are locked by what is under way."""
+        """The number of states locked by transitions under way."""
         return len(self._spent_by)
 
     def fits_half(self, count: int, size_bytes: int, bytes_max: int) -> bool:
-        """So many more states leave half of a snapshot free."""
+        """Whether so many more states leave half of a snapshot free."""
         is_few = len(self._offered) + count <= SNAPSHOT_STATES_MAX // 2
         return is_few and self._offered_bytes + size_bytes <= bytes_max // 2
 
     def fits_snapshot(self, bytes_max: int) -> bool:
-        """One message holds it all. What does not fit must not be left out: a sender would take it for not there."""
+        """Whether one message holds it all. None may be left out: to a sender an omitted state does not exist."""
         is_few = len(self._spent_by) <= SNAPSHOT_LOCKS_MAX and len(self._offered) <= SNAPSHOT_STATES_MAX
         return is_few and self._offered_bytes <= bytes_max
 
@@ -255,21 +255,21 @@ class Graph:
                 yield made
 
     def foreign(self) -> tuple[Placed, ...]:
-        """What came with a hand-over and has no outcome yet."""
+        """Return the transitions that came with a hand-over and have no outcome yet."""
         return tuple(self._foreign.values())
 
     def foreign_makers(self, leaf: Leaf) -> tuple[Placed, ...]:
-        """Of these, the ones whose states this transition spends or reads."""
+        """Return those of them whose states this transition spends or reads."""
         makers = self.dependencies(leaf) if leaf in self.placed else ()
         return tuple(maker for maker in makers if maker.point is not None)
 
     def withdraw(self, leaf: Leaf) -> None:
-        """A dispatched transition whose input is gone cannot commit: nothing more is to stand on it."""
+        """Offer nothing of a dispatched transition any more: its input is gone, so it cannot commit."""
         for made in self.placed[leaf].outputs:
             self._take_back(made.id)
 
     def _offer_again(self, state: StateId) -> None:
-        """What spent it is gone: the state is there for others, if its maker is."""
+        """Offer a state again whose spender is gone, if its maker is still here."""
         maker = self.placed.get(state.leaf)
         if maker is not None:
             for made in (each for each in maker.outputs if each.id == state):
@@ -289,7 +289,7 @@ class Graph:
             self._count(offered.sender, offered=-1, offered_bytes=-offered.size_bytes)
 
     def _count(self, sender: NodeName | None, inputs: int = 0, offered: int = 0, offered_bytes: int = 0) -> None:
-        """So much more of this sender is in the graph, or less; nothing is kept of one that has nothing in it."""
+        """Add to this sender's counts, or subtract; a sender without any is removed."""
         if sender is None:
             return
         placings = self.senders.setdefault(sender, Placings())

@@ -1,12 +1,12 @@
-"""What a coordinator tells its successor, in one message, and what the successor believes of it (protocol §4.1).
+"""The message of a coordinator to its successor, and the parts that the successor believes (protocol §4.1).
 
-Theory of operation. The successor has to know every flush point, because it waits for them, and what they lock. What
-they make matters to it only if it stops waiting: so contents are told as far as the message has room. A flush point
-that is not told, because there are thousands, is not waited for: what stands in its way is skipped by the ledger.
+Theory of operation. The successor has to know every flush point, because it waits for them, and their locks. Their
+outputs matter to it only if it stops waiting: so contents are included as far as the message has room. A flush point
+that is left out, because there are thousands, is not waited for: the ledger skips transitions that conflict with it.
 
-A flush point is the old coordinator's word until it is shown to be one: its transition has the leaf that it claims, the
-leaf is in a round that is still valid, and as many endorsers as the contract asks for have signed that round. What is
-not shown so is ignored: it locks nothing, and nobody waits for it.
+A flush point is only a claim of the old coordinator until it is proved: its transition has the leaf that it claims, the
+leaf is in a round that is still valid, and as many endorsers as the contract requires have signed that round. An
+unproved one is ignored: it locks nothing, and no coordinator waits for it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ ROUNDS_MAX = 64
 def handed_round(
     leaves: tuple[Leaf, ...], valid_until_s: int, signatures: Iterable[tuple[NodeName, bytes]]
 ) -> HandedRound:
-    """An endorsed round of ours, as it is handed over."""
+    """Return an endorsed round of ours as a hand-over shows it."""
     return HandedRound(leaves, valid_until_s, tuple(EndorserSignature(*each) for each in signatures))
 
 
 def dispatched_rounds(rounds: Iterable[DispatchRound]) -> tuple[HandedRound, ...]:
-    """The rounds of these dispatches, as they are handed over."""
+    """Return the rounds of these dispatches as a hand-over shows them."""
     return tuple(handed_round(each.leaves, each.valid_until_s, each.signatures) for each in rounds)
 
 
 def handover_of(
     request_id: RequestId, points: Iterable[HandedOver], rounds: Mapping[Digest, HandedRound], bytes_max: int
 ) -> Handover:
-    """The answer to a hand-over request: flush points in their order, each with its round."""
+    """Return the answer to a hand-over request: flush points in their order, each with its round."""
     known = tuple(handed for handed in points if handed.point.digest in rounds)
     digests = tuple(dict.fromkeys(handed.point.digest for handed in known))[:ROUNDS_MAX]
     told_rounds = {
@@ -66,13 +66,13 @@ def handover_of(
 
 
 def _bare(handed: HandedOver) -> HandedOver:
-    """The same without the contents of its states, which its leaf does not need."""
+    """Return it without the contents of its states, which its leaf does not need."""
     outputs = tuple(replace(state, content=None, unknown=b"") for state in handed.transition.outputs)
     return replace(handed, transition=replace(handed.transition, outputs=outputs))
 
 
 def endorsers_among(contract: Contract, signatures: Iterable[EndorserSignature]) -> dict[NodeName, bytes]:
-    """The signatures of endorsers among these, one of each and no more than have to sign."""
+    """Return the signatures of endorsers among these, one of each and no more than have to sign."""
     found = dict(signatures)
     signers = [node for node in contract.endorsers if node in found][: contract.threshold]
     return {node: found[node] for node in signers}
@@ -80,7 +80,7 @@ def endorsers_among(contract: Contract, signatures: Iterable[EndorserSignature])
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a hand-over claims and may be true; `signed` has to be verified, as many for a round as must sign one."""
+    """The claims of a hand-over that may be true; `signed` is to be verified, as many for a round as must sign one."""
 
     peer: NodeName
     request_id: RequestId
@@ -89,7 +89,7 @@ class Claims:
     signed: tuple[Signed, ...]
 
     def believed(self, are_valid: Iterable[bool]) -> Handover:
-        """What is left when these signatures are their endorsers' own, and those are not."""
+        """Return the hand-over reduced to the claims whose signatures are valid."""
         false = {signed.digest for signed, is_valid in zip(self.signed, are_valid, strict=True) if not is_valid}
         points = tuple(handed for handed in self.points if handed.point.digest not in false)
         rounds = tuple(each for digest, each in self.rounds.items() if digest not in false)
@@ -97,7 +97,7 @@ class Claims:
 
 
 def claims_of(context: Context, peer: NodeName, handover: Handover) -> Claims:
-    """What of a hand-over may be true, as far as that is seen without keys."""
+    """Return the claims of a hand-over that may be true, as far as that shows without keys."""
     rounds: dict[Digest, HandedRound] = {}
     signed: list[Signed] = []
     for each in handover.rounds[:ROUNDS_MAX]:

@@ -1,6 +1,6 @@
-"""An intent as its coordinator holds it, whatever its state, and the round that it is endorsed in.
+"""An intent at its coordinator, in every state, and the round that it is endorsed in.
 
-`coordinator_transaction.py` has its rules. The parts of a coordinator know an intent by this class.
+`coordinator_transaction.py` has its rules. The parts of a coordinator use this class.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rota.wire.messages import Delegation, EndorserSignature, HandedRound, Refus
 
 
 class State(Enum):
-    """Where an intent is at its coordinator (seed 2, and Prepared)."""
+    """State of an intent at its coordinator (seed 2, and Prepared)."""
 
     INITIAL = "Initial"
     POOLED = "Pooled"
@@ -46,17 +46,17 @@ class State(Enum):
     REVERTED = "Reverted"
     FINAL = "Final"
 
-    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    # Each state exists once, so its address identifies it; Enum would hash the name at every table look-up.
     __hash__ = object.__hash__
 
 
 UNASSEMBLED = superstate("Unassembled", State.POOLED, State.PREASSEMBLY_BLOCKED)
 AWAITING_ASSEMBLY = superstate("AwaitingAssembly", UNASSEMBLED, State.ASSEMBLING)
 ASSEMBLED = superstate("Assembled", State.ENDORSEMENT_GATHERING, State.BLOCKED, State.CONFIRMING_DISPATCH)
-# Until its dispatch is on its way to the disk.
+# Until its dispatch is being written.
 RECALLABLE = superstate("Recallable", ASSEMBLED, State.READY_FOR_DISPATCH)
 SENT = superstate("Sent", State.DISPATCHED, State.SUBMITTED)
-# Prepared is not under way: it has left its round and the graph, and is only to be given to its sender.
+# Prepared is not under way: it has left its round and the graph, and is only to be delivered to its sender.
 UNDER_WAY = superstate("UnderWay", AWAITING_ASSEMBLY, RECALLABLE, SENT)
 HELD = superstate("Held", UNDER_WAY, State.PREPARED)
 ENDED = superstate("Ended", State.CONFIRMED, State.REVERTED)
@@ -64,14 +64,14 @@ GONE = superstate("Gone", ENDED, State.FINAL)
 KNOWN = superstate("Known", HELD, GONE)
 UNDISPATCHED = (*AWAITING_ASSEMBLY.states, *ASSEMBLED.states)
 ON_THE_WAY = (State.READY_FOR_DISPATCH, *SENT.states)
-# What a coordinator that leaves has no more to do with; what is prepared is sent to its sender all the same.
+# A coordinator that leaves drops these; a prepared transition is delivered to its sender all the same.
 DROPPABLE = (*UNDISPATCHED, State.PREPARED)
-# Who stands on it may look again: at its permission, or at being prepared.
+# Its dependents check again whether they can get permission, or be prepared.
 READY = (State.READY_FOR_DISPATCH, State.DISPATCHED)
 
 
 class HeldIntent(Machine):
-    """What is known of one delegated intent."""
+    """The known facts about one delegated intent."""
 
     def __init__(
         self, context: Context, quotas: Quotas, delegation: Delegation, order: int, refused_before: int
@@ -98,21 +98,21 @@ class HeldIntent(Machine):
         self.seen_by: dict[NodeName, None] = {}
         self.round: Round | None = None
         self.digest: Digest | None = None
-        # The round of that digest, to be shown to a successor.
+        # The round of that digest, to hand over to a successor.
         self.endorsed: HandedRound | None = None
         self.waits_for: tuple[IntentId, ...] = ()
         self.not_before_ms = 0
         self.unusable_count = 0
-        # What its sender is told when it is given up for the refusals of its last version.
+        # The report to its sender if it is given up for the refusals of its last version.
         self.refused: TransactionReverted | None = None
         self.kept_away_count = 0
         self.contended_count = 0
         self.whole_revert_count = 0
-        # How many outcomes our index had noted when the version under way was placed, and what it stands on.
+        # The count of outcomes in the index when the current version was placed, and the makers of its states.
         self.placed_at = 0
         self.makers: tuple[tuple[IntentId, Leaf], ...] = ()
         self.told_count = 0
-        # How often which endorser failed to judge the version under way: a fault of the endorser, or of the transition.
+        # How often each endorser failed to judge the current version, because of a failure there or of the transition.
         self.unjudged_by: dict[NodeName, int] = {}
         self.reverted: TransactionReverted | None = None
         self.goes_alone = False
@@ -124,21 +124,21 @@ class HeldIntent(Machine):
         self.history: list[tuple[int, Enum]] = []
 
     def hold(self, transition: Transition, size_bytes: int, attesters: Attesters = NO_ATTESTERS) -> None:
-        """A version is under way; it counts against its sender's shares of memory and of assembled transitions."""
+        """Set the current version; it counts against its sender's shares of memory and of assembled transitions."""
         self.let_go()
         self.transition, self.size_bytes, self.attesters = transition, size_bytes, attesters
         self.quotas.held_bytes.take(self.sender, size_bytes)
         self.count_as_assembled(True)
 
     def let_go(self) -> None:
-        """No version is under way."""
+        """Clear the current version."""
         if self.transition is not None:
             self.quotas.held_bytes.give_back(self.sender, self.size_bytes)
         self.transition, self.size_bytes, self.attesters = None, 0, NO_ATTESTERS
         self.count_as_assembled(False)
 
     def count_as_assembled(self, is_counted: bool) -> None:
-        """Whether its locks and states are in snapshots, of which its sender has a share."""
+        """Count its locks and states, or no longer, among those in snapshots, of which its sender has a share."""
         if is_counted and not self.is_counted:
             self.quotas.assembled.take(self.sender, 1)
         elif self.is_counted and not is_counted:
@@ -147,50 +147,50 @@ class HeldIntent(Machine):
 
     @property
     def made(self) -> Transition:
-        """The version that is under way."""
+        """The current version."""
         assert self.transition is not None, "only an assembled transaction has a transition"
         return self.transition
 
     @property
     def leaf(self) -> Leaf:
-        """The leaf of the version that is under way."""
+        """The leaf of the current version."""
         assert self.transition is not None, "only an assembled transaction has a leaf"
         return self.transition.leaf
 
     @property
     def is_external(self) -> bool:
-        """The version under way is for its user to have committed; an empty one is dispatched like any other."""
+        """Whether the current version is for its user to commit; an empty one is dispatched like any other."""
         version = self.transition
         return self.intent.is_external and version is not None and not version.is_empty
 
     @property
     def is_unapproved(self) -> bool:
-        """Endorsers that its plan names have not approved the version under way."""
+        """Whether endorsers that its plan names have not approved the current version."""
         return bool(self.attesters.endorsers) and (self.round is None or self.round.is_approving)
 
     @property
     def is_assembled(self) -> bool:
-        """It has a version that is neither permitted nor prepared."""
+        """Whether it has a version that is neither permitted nor prepared."""
         return self.state in ASSEMBLED.states
 
     @property
     def is_at_its_last_refusal(self) -> bool:
-        """Another refusal ends it here."""
+        """Whether another refusal ends it here."""
         return self.refused_count + 1 >= self.context.config.endorse_retry_max
 
     @property
     def is_gone(self) -> bool:
-        """It has ended here and only waits to be forgotten."""
+        """Whether it has ended here and only waits to be forgotten."""
         return self.state in GONE.states
 
     @property
     def is_flush_point(self) -> bool:
-        """Past the point of no return and without an outcome (protocol §4.1)."""
+        """Whether it is past the point of no return and without an outcome (protocol §4.1)."""
         return self.state in ON_THE_WAY
 
 
 class Phase(Enum):
-    """How far a round is."""
+    """The phase of a round."""
 
     ENDORSING = "endorsing"
     ENDORSED = "endorsed"
@@ -199,14 +199,14 @@ class Phase(Enum):
 
 
 class Lack(NamedTuple):
-    """What an endorser lacks and we cannot show, and how often in a row it has said that it lacks something."""
+    """Leaves that an endorser lacks and this node cannot show, and how often in a row it has reported a lack."""
 
     leaves: tuple[Leaf, ...]
     times: int
 
 
 class Doubted(NamedTuple):
-    """The refusals of an endorser whose signatures are being verified, under an id of ours."""
+    """The refusals of an endorser whose signatures are being verified, under an id drawn here."""
 
     id: RequestId
     refused: dict[IntentId, Refusal]
@@ -214,9 +214,9 @@ class Doubted(NamedTuple):
 
 @dataclass(slots=True)
 class Round:
-    """Transitions that are endorsed together, and what they stand on; each endorser is shown what it has not seen.
+    """Transitions that are endorsed together, and their makers; each endorser is shown those that it has not seen.
 
-    One that is `apart` holds transitions of that sender only, and counts against nobody else. The `required` endorsers
+    If `apart` is set, all are of that sender, and the round counts against no other. The `required` endorsers
     are those that the plan of its transactions names. `wanted` is the digest that endorsers are asked to sign: first
     that of the approval where there are such endorsers.
     """
@@ -246,33 +246,33 @@ class Round:
 
     @property
     def size_bytes(self) -> int:
-        """How much of a message its members take."""
+        """The size of its members in a message."""
         return sum(member.size_bytes for member in self.members.values())
 
     @property
     def is_approving(self) -> bool:
-        """The endorsers that its plan names have not all approved it: no endorser is asked to sign it."""
+        """Whether it lacks approvals of endorsers that its plan names, so that none is asked to sign it."""
         return bool(self.required) and not self.approvals
 
     def needed(self, contract: Contract) -> int:
-        """The number of signatures of the wanted digest that it needs."""
+        """Return the number of signatures of the wanted digest that it needs."""
         return len(self.required) if self.is_approving else contract.threshold
 
     def spare(self, contract: Contract) -> int:
-        """So many of those that are asked may refuse it: of those that its plan names, none."""
+        """Return how many of the endorsers asked may refuse it: of those that its plan names, none."""
         return 0 if self.is_approving else contract.spare
 
     def approve(self, now_ms: int) -> None:
-        """All that its plan names have approved it: now it is to be signed."""
+        """Note that all endorsers named by the plan have approved it: now it is to be signed."""
         self.approvals = tuple(EndorserSignature(*each) for each in self.signatures.items())
         self.wanted, self.opened_at_ms, self.ask_count = self.digest, now_ms, 0
         for answers in (self.signatures, self.doubted, self.verifying, self.rejections, self.lacking):
             answers.clear()
 
     def missing(self) -> tuple[NodeName, ...]:
-        """The endorsers that have neither signed nor refused."""
+        """Return the endorsers that have neither signed nor refused."""
         return tuple([node for node in self.requests if self.lacks(node)])
 
     def lacks(self, node: NodeName) -> bool:
-        """This endorser was asked and has neither signed nor refused."""
+        """Whether this endorser was asked and has neither signed nor refused."""
         return node in self.requests and node not in self.signatures and node not in self.refusals

@@ -1,11 +1,11 @@
-"""Whose transition is it: an intent whose id the chain has under a leaf that its party is not known to have signed.
+"""Inquiry about an intent whose id the chain has under a leaf that its party is not known to have signed.
 
 Theory of operation. Only a leaf that our party signed confirms the intent, and only the empty leaf of its id reverts it
-(trust rule 1). Under anything else the sender's transaction is IdUsed, and this machine is in front of it. Our record
-of that leaf may be lost, so our store and the members are asked for its transition, again and again. If one bears our
+(trust rule 1). Under any other leaf the sender's transaction is IdUsed, and this machine is in front of it. Our record
+of that leaf may be lost, so our store and the members are asked for its transition, repeatedly. If one bears our
 party's signature, that is recorded and the intent is confirmed. From when the block is final, members have
 `id_used_grace` (Grace). If no member shows such a transition, the intent is reverted as `INTENT_ID_USED`: its user must
-look before it is submitted again. Whatever this machine does not decide goes to the transaction.
+check before submitting again. Events that this machine does not handle go to the transaction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rota.wire.messages import StateRequest
 
 
 class InquiryState(Enum):
-    """How long members are asked."""
+    """State of the inquiry."""
 
     ASKING = "Asking"
     GRACE = "Grace"
@@ -48,11 +48,11 @@ class LeafShown(Event):
 
 @dataclass(frozen=True, slots=True)
 class InquiryDue(Event):
-    """Raised by our timer: members are to be asked again for the leaf on the chain, or were asked for long enough."""
+    """Raised by our timer: the request to members is to be repeated, or their time is over."""
 
 
 class Inquirable(Protocol):
-    """What this machine needs of the transaction behind it."""
+    """The parts of the transaction behind it that this machine uses."""
 
     intent: Intent
     ending_reason: str | None
@@ -61,11 +61,11 @@ class Inquirable(Protocol):
 
     @property
     def context(self) -> Context:
-        """Its context."""
+        """The context of the step."""
 
     @property
     def pacing(self) -> Pacing:
-        """How often peers have us verify something."""
+        """The pace at which peers may have this node verify signatures."""
 
     def verify(self, leaf: Leaf, valid_until_s: int, signature: bytes) -> RequestId:
         """Order the verification of its party's signature."""
@@ -78,7 +78,7 @@ class Inquirable(Protocol):
 
 
 def is_what_was_asked_for(inquiry: IdInquiry, event: LeafShown) -> bool:
-    """the transition is that of the leaf on the chain, and none that this member has shown is being verified"""
+    """the transition is that of the leaf on the chain, and none shown by this member is being verified"""
     shown = event.transition
     is_that_leaf = shown.leaf == inquiry.leaf and shown.intent == inquiry.transaction.intent.id
     return is_that_leaf and all(peer != event.peer for peer, _ in inquiry.shown.values())
@@ -90,7 +90,7 @@ def is_our_signature(inquiry: IdInquiry, event: SignatureVerified) -> bool:
 
 
 def has_been_asked_for_long(inquiry: IdInquiry, event: InquiryDue) -> bool:
-    """members were asked for `id_used_grace` since the block is final, and nothing that they showed is looked at now"""
+    """members have had `id_used_grace` since the block is final, and no transition shown is being verified"""
     context = inquiry.transaction.context
     return not inquiry.shown and context.now_ms - inquiry.final_ms >= context.config.id_used_grace_ms
 
@@ -99,9 +99,10 @@ def has_been_asked_for_long(inquiry: IdInquiry, event: InquiryDue) -> bool:
 
 
 def verify_shown(inquiry: IdInquiry, event: LeafShown) -> None:
-    """Did our party sign it, and until when? One of each member at a time: a liar displaces no other's.
+    """Verify whether our party signed it, and until when; one per member at a time, so that a liar displaces no other.
 
-    Nor more of a member than a few in an interval: one that goes on would have us verify, and not end, without a bound.
+    A few per member in an interval, too: otherwise a liar could have this node verify, and postpone the end, without
+    bound.
     """
     transaction = inquiry.transaction
     key, interval_ms = (event.peer, transaction.intent.id, "shown"), transaction.context.config.request_timeout_ms
@@ -112,7 +113,7 @@ def verify_shown(inquiry: IdInquiry, event: LeafShown) -> None:
 
 
 def record_shown(inquiry: IdInquiry, event: SignatureVerified) -> None:
-    """Our own work, of which our disk has lost the record: it is confirmed, and reported if its block is final."""
+    """Record our own version, which the store has lost: it is confirmed, and reported if its block is final."""
     _, shown = inquiry.shown.pop(event.request_id)
     inquiry.transaction.record(Authorised(shown))
     if inquiry.state is InquiryState.GRACE:
@@ -121,17 +122,17 @@ def record_shown(inquiry: IdInquiry, event: SignatureVerified) -> None:
 
 
 def forget_shown(inquiry: IdInquiry, event: SignatureVerified) -> None:
-    """Not our party's signature."""
+    """Drop it: not our party's signature."""
     inquiry.shown.pop(event.request_id, None)
 
 
 def note_final(inquiry: IdInquiry, event: ConfirmationFinal) -> None:
-    """From now on the time counts for which members are asked."""
+    """From now on the members' time counts."""
     inquiry.final_ms = inquiry.transaction.context.now_ms
 
 
 def end_as_used(inquiry: IdInquiry, event: InquiryDue) -> None:
-    """No member shows that it is ours."""
+    """No member shows that our party signed it."""
     transaction = inquiry.transaction
     transaction.ending_code = INTENT_ID_USED
     transaction.ending_reason = (
@@ -142,7 +143,7 @@ def end_as_used(inquiry: IdInquiry, event: InquiryDue) -> None:
 
 
 def ask_members(inquiry: IdInquiry, event: Event) -> None:
-    """Our own store first, then every member that may have the transition of that leaf, and again in a while."""
+    """Ask the own store first, then every member that may have the transition of that leaf, and repeat later."""
     context, leaf = inquiry.transaction.context, inquiry.leaf
     inquiry.shown.clear()
     context.effects.append(FindStates(context.contract.address, context.node, (leaf,)))
@@ -171,7 +172,7 @@ TABLE = Table(
 
 
 class IdInquiry(Front):
-    """The question whose a leaf on the chain is; members are asked at once."""
+    """The id-inquiry machine; it asks members at once."""
 
     table = TABLE
     own = (LeafShown, InquiryDue)
@@ -180,10 +181,10 @@ class IdInquiry(Front):
         super().__init__(behind)
         self.transaction = transaction
         self.leaf = leaf
-        # Transitions of the leaf whose signatures are being verified, and who showed them.
+        # Transitions of the leaf whose signatures are being verified, and the members that showed them.
         self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
         self.final_ms = 0
 
     def close(self) -> None:
-        """The transaction has gone on: the machine behind takes its events again."""
+        """End the inquiry: the machine behind takes its events again."""
         self.transaction.context.timers.cancel_all(self)

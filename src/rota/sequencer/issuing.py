@@ -1,16 +1,16 @@
-"""Prepared transitions to their senders until acknowledged: one per contract and node (protocol §4.2).
+"""Delivery of prepared transitions to their senders: one per contract and node (protocol §4.2).
 
-Theory of operation. In submit mode `external` nobody asks for permission and nobody submits: an endorsed
-transition is recorded here, with all that a committer needs, and sent to its sender until that has recorded it too and
-says so. This goes on whatever becomes of the coordinator: after it stepped down, and after a restart of the node. It
-ends with the acknowledgement, or when the transition has expired in a final block. A sender acknowledges also what it
-has no use for: that it has heard is all that we want to know.
+Theory of operation. In submit mode `external` there is neither permission nor submitter: an endorsed
+transition is recorded here, with all that a committer needs, and sent to its sender until that has recorded and
+acknowledged it. The delivery does not depend on the coordinator's state, nor on a restart of the node. It
+ends with the acknowledgement, or when the transition has expired in a final block. A sender also acknowledges a
+transition that it does not need: only its receipt counts.
 
-What a prepared transition may stand on. Its committer may come at once, so that all that it spends or reads
-must be on the chain or on its way there by a dispatch that is durable: what is merely ready may still be
-dropped, with nobody left who would tell the user. Nothing may stand on a prepared transition before it is on
-the chain: whether it ever gets there is for its user to decide, and may take a while. What it makes is therefore
-offered to nobody, and what it spends is kept for it (`kept.py`).
+Dependencies of a prepared transition. Its committer may come at once, so all states that it spends or reads
+must be on the chain or on their way there by a durable dispatch: a maker that is only ready may still be
+dropped, with no node left to notify the user. No transition may depend on a prepared one before that is on
+the chain: its user decides whether it ever gets there, and that may take a while. So its outputs are
+not offered, and its inputs are reserved for it (`kept.py`).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from rota.wire.messages import EndorserSignature, PreparedTransaction, PreparedT
 
 @dataclass(slots=True)
 class Open:
-    """A prepared transition that its sender has not acknowledged, and how often it was sent."""
+    """A prepared transition that its sender has not acknowledged, and the number of attempts to send it."""
 
     record: TransitionPrepared
     attempt: int = 0
 
 
 class Issuing:
-    """The prepared transitions of one coordinator that are on their way to their senders."""
+    """The prepared transitions of one coordinator that are to be delivered to their senders."""
 
     def __init__(
         self, coordinator: OwningCoordinator, rounds: Rounds, unacknowledged: Iterable[TransitionPrepared]
@@ -55,19 +55,19 @@ class Issuing:
             self.context.timers.set(self, _kind(leaf), self.context.now_ms, IssueRepeatDue(leaf))
 
     def handle(self, event: Event) -> None:
-        """A timer of ours has run out."""
+        """Send the prepared transition again."""
         assert isinstance(event, IssueRepeatDue), "the issuing knows its events"
         self._send(event.leaf)
 
     def prepare(self, transaction: HeldIntent) -> None:
-        """It leaves its round and the graph: from now on its states are kept for it."""
+        """Record and send an endorsed transition; it leaves its round and the graph, and its states are reserved."""
         opened = transaction.round
         assert opened is not None, "what is prepared was endorsed in a round"
         signatures = tuple(EndorserSignature(*signed) for signed in opened.signatures.items())
         prepared = PreparedTransaction(opened.digest, opened.leaves, opened.valid_until_s, signatures, transaction.made)
         kept = kept_for(prepared)
         self.kept.keep(kept)
-        # Its sender may name any bound, and no endorser signs beyond its own view of one.
+        # Its sender may name any bound, but an endorser signs none beyond its own limit.
         until_s = min(transaction.made.valid_until_s, self.context.latest_valid_until_s(is_prepared=True))
         self.coordinator.turns.take(transaction.sender, kept._replace(valid_until_s=until_s))
         if self._is_carried(transaction.made):
@@ -81,24 +81,24 @@ class Issuing:
         self._send(transaction.leaf)
 
     def take_acknowledgement(self, peer: NodeName, body: PreparedTransactionAcknowledgement) -> None:
-        """Its sender has it, or has no use for it: it is no longer sent."""
+        """Stop sending it: its sender has it, or does not need it."""
         open_ = self.open.get(body.leaf)
         if open_ is not None and open_.record.sender == peer:
             self.context.persist(PreparedAcknowledged(body.intent, body.leaf))
             self._close(body.leaf)
 
     def time_is_final(self, chain_time_s: int) -> None:
-        """Nobody can use what has expired."""
+        """Stop sending transitions that have expired."""
         for leaf, open_ in tuple(self.open.items()):
             if open_.record.prepared.valid_until_s < chain_time_s:
                 self._close(leaf)
 
     def is_open(self, intent: IntentId) -> bool:
-        """A prepared transition of this intent is on its way to its sender."""
+        """Whether a prepared transition of this intent is being delivered."""
         return any(open_.record.prepared.transition.intent == intent for open_ in self.open.values())
 
     def listed(self) -> tuple[tuple[NodeName, IntentId], ...]:
-        """Whose prepared transitions are on their way although no transaction of theirs is here any more."""
+        """Return sender and intent of deliveries whose transaction is not here any more."""
         return tuple(
             (open_.record.sender, open_.record.prepared.transition.intent)
             for open_ in self.open.values()
@@ -106,7 +106,7 @@ class Issuing:
         )
 
     def _is_carried(self, made: Transition) -> bool:
-        """Its endorser has it committed, and its sender pays nothing; others are committed by their senders."""
+        """Whether an endorser has it committed at no cost to its sender; other senders commit theirs themselves."""
         return made.preparation is not None and made.preparation.committer == self.context.contract.address
 
     def _send(self, leaf: Leaf) -> None:
@@ -129,7 +129,7 @@ class Issuing:
             transaction.handle(Issued())
 
     def _transaction(self, leaf: Leaf) -> HeldIntent | None:
-        """The transaction that waits for this acknowledgement, if it is still here."""
+        """Return the transaction that waits for this acknowledgement, if it is still here."""
         open_ = self.open.get(leaf)
         found = self.coordinator.transactions.get(open_.record.prepared.transition.intent) if open_ else None
         is_waiting = found is not None and found.state is State.PREPARED and found.leaf == leaf
@@ -137,7 +137,7 @@ class Issuing:
 
 
 def kept_for(prepared: PreparedTransaction) -> KeptStates:
-    """What has to be kept for a prepared transition."""
+    """Return the reservation for a prepared transition."""
     transition = prepared.transition
     return KeptStates(transition.intent, transition.leaf, transition.inputs, prepared.valid_until_s)
 

@@ -1,21 +1,21 @@
-"""Which states are kept for prepared transitions: one per contract and node (protocol §4.2, ledger).
+"""Reservations of states for prepared transitions: one per contract and node (protocol §4.2, ledger).
 
-Theory of operation. A prepared transition may be committed by somebody else at any time until its validity
-ends. So the states that it spends are kept for it: a coordinator has nothing assembled on them, and an
-endorser that has signed it signs no other intent's transition that spends or reads them. It says for what it keeps
-them, so that a coordinator that did not know can have the intent assembled on others. Another version of the same
-intent takes nothing from it, because only one of the two can commit; it is noted only if it takes further states.
+Theory of operation. Any node may commit a prepared transition at any time until its validity
+ends. So the states that it spends are reserved for it: a coordinator has nothing assembled on them, and an
+endorser that has signed it signs no other intent's transition that spends or reads them. The endorser names the
+reservation, so that a coordinator that did not know it can have the intent assembled on others. Another version of the
+same intent does not conflict, because only one of the two can commit; it is recorded only if it takes further states.
 
-For `prepared_hold` they are kept from everybody. After that only from other prepared transitions: what is not committed
-by then competes with whoever needs the states, and the chain decides. An endorser that has judged a prepared transition
-which has to wait for one that is overdue, in a final block, agrees to void the latter (`voids.py`). So no user of a
-prepared transition blocks others for long.
+For `prepared_hold` the reservation holds against every transition. After that it holds only against other prepared
+ones: an uncommitted transition then competes with others that need the states, and the chain decides. An endorser that
+has judged a prepared transition which has to wait for an overdue one, in a final block, agrees to void the latter
+(`voids.py`). So no user of a prepared transition blocks others for long.
 
-What is kept stands until the intent has an outcome on our own index, whatever the version, or until the end
+A reservation stands until the intent has an outcome in the own index, whatever the version, or until the end
 of the validity has passed in a final block. An outcome that is not final may be undone, and until it is
-final the states are only set aside. An endorser may forget none that it has signed: it rather signs no more, and how
-many it signs for whom is in `turns.py`. What a coordinator believes of others' refusals only saves work, and is
-forgotten when it becomes too much.
+final the reservation is only set aside. An endorser may forget none that it has signed: it refuses to sign more
+instead, and `turns.py` limits how many it signs for each sender. A coordinator's copies of others' reservations only
+save work, and further ones are ignored when there are too many.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from rota.model.types import IntentId, KeptStates, Leaf, StateId, Transition
 
 KEPT_MAX = 2_048
 SNAPSHOT_LOCKS_MAX = 4_096
-# After all times: nothing is kept.
+# After all times, for when there is no reservation.
 NO_END_S = 2**63
 
 Key = TypeVar("Key", StateId, IntentId)
 
 
 class Kept:
-    """What is kept, by the leaf that it is kept for; `signed` are the leaves for which we signed states away."""
+    """The reservations by leaf; `signed` are the leaves that this endorser signed."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Kept:
     ) -> None:
         self.hold_s = hold_s
         self.chain_time_s = self.final_time_s = chain_time_s
-        # The intents that are overdue in a final block and that valid transitions of others wait for.
+        # Intents that are overdue in a final block and for which valid transitions of others wait.
         self.wanted: dict[IntentId, None] = {}
         self.standing: dict[Leaf, KeptStates] = {}
         self.signed: dict[Leaf, None] = {}
@@ -55,19 +55,19 @@ class Kept:
         self._leaves_of_intent: dict[IntentId, dict[Leaf, None]] = {}
         self._since_s: dict[IntentId, int] = {}
         self._signed_since_s: dict[IntentId, int] = {}
-        # All that is kept is valid until then, or longer.
+        # Every reservation is valid until then, or longer.
         self._first_end_s = NO_END_S
         for kept in signed:
             self.sign(kept)
         for kept in others:
             self.keep(kept)
 
-    # Keeping.
+    # Reserving.
 
     def keep(self, kept: KeptStates) -> None:
-        """Keep these states, unless too many are kept already: the endorsers see to it then.
+        """Reserve these states, unless there are too many reservations: the endorsers enforce them then.
 
-        A leaf binds its inputs: what names others for a leaf that is known is false, and changes nothing.
+        A leaf binds its inputs: other inputs for a known leaf are false, and have no effect.
         """
         if kept.leaf in self.signed:
             return
@@ -77,7 +77,7 @@ class Kept:
             self._put(kept)
 
     def sign(self, kept: KeptStates) -> None:
-        """Keep these states because we sign them away; whether their sender may have them was asked before."""
+        """Reserve these states for a transition being signed; the sender's right to them was checked before."""
         known = self.standing.get(kept.leaf)
         if known is not None and known.inputs != kept.inputs:
             self.forget(kept.leaf)
@@ -86,14 +86,14 @@ class Kept:
         self._put(kept)
 
     def has_signed_for(self, kept: KeptStates) -> bool:
-        """All these states are kept for versions of the same intent, for as long or longer."""
+        """Whether all these states are reserved for versions of the same intent, for as long or longer."""
         leaves = self._leaves_of_intent.get(kept.intent, ())
         signed = [self.standing[leaf] for leaf in leaves if leaf in self.signed and leaf in self.standing]
         lasting = [each for each in signed if each.valid_until_s >= kept.valid_until_s]
         return bool(lasting) and {state for each in lasting for state in each.inputs}.issuperset(kept.inputs)
 
     def forget(self, leaf: Leaf) -> None:
-        """Nothing is kept for this leaf any more."""
+        """Delete the reservation of this leaf."""
         self.signed.pop(leaf, None)
         set_aside = self._set_aside.pop(leaf, None)
         kept = self._remove(leaf) or set_aside
@@ -104,27 +104,27 @@ class Kept:
                 self._signed_since_s.pop(kept.intent, None)
                 self.wanted.pop(kept.intent, None)
 
-    # Asking.
+    # Queries.
 
     def is_taken(self, transition: Transition) -> bool:
-        """It spends or reads a state that is kept from it for another intent."""
+        """Whether it spends or reads a state that is reserved for another intent."""
         return bool(self._leaves) and any(True for _ in self._keepers(transition))
 
     def is_blocked(self, transition: Transition) -> bool:
-        """The same, and to ask endorsers would not help: a prepared transition in its way is not to be voided yet."""
+        """Whether it is taken by a prepared transition that may not be voided yet: endorsers would refuse it."""
         return bool(self._leaves) and any(
             not self.is_left(self.standing[leaf].intent) for leaf in self._keepers(transition)
         )
 
     def signed_away(self, transition: Transition) -> tuple[KeptStates, ...]:
-        """Prepared transitions of other intents to which we have signed away states that it spends or reads."""
+        """Return the signed prepared transitions of other intents whose states it spends or reads."""
         if not self.signed:
             return ()
         keepers = dict.fromkeys(leaf for leaf in self._keepers(transition) if leaf in self.signed)
         return tuple(self.standing[leaf] for leaf in keepers)
 
     def locks(self, intents: Collection[IntentId]) -> tuple[StateId, ...]:
-        """The states that these intents must leave alone; their own older versions do not stand in their way."""
+        """Return the states that these intents must not use; their own older versions do not count."""
         found = dict.fromkeys(
             state
             for kept in self.standing.values()
@@ -142,48 +142,48 @@ class Kept:
                     yield leaf
 
     def is_overdue(self, intent: IntentId) -> bool:
-        """What is kept for it was not committed in `prepared_hold`."""
+        """Whether it has a reservation and was not committed in `prepared_hold`."""
         return self.chain_time_s > self._since_s[intent] + self.hold_s
 
     # Voiding.
 
     def is_left(self, intent: IntentId) -> bool:
-        """Something is kept for it and was not committed in `prepared_hold`, as a final block shows."""
+        """Whether it has a reservation and was not committed in `prepared_hold`, as a final block shows."""
         since_s = self._signed_since_s.get(intent, self._since_s.get(intent))
         return since_s is not None and self.final_time_s > since_s + self.hold_s
 
     def note_wanted(self, transition: Transition) -> None:
-        """This transition is valid, and we do not sign it because of prepared ones that we have signed."""
+        """Note a valid transition that is not signed because of signed prepared ones."""
         for kept in self.signed_away(transition):
             if self.is_left(kept.intent):
                 self.wanted[kept.intent] = None
 
     def may_be_voided(self, intent: IntentId) -> bool:
-        """By our own record: we signed it away, it has no outcome, was left, and another one waits for it."""
+        """Whether, by own record, it was signed, has no outcome, is overdue, and a valid transition waits for it."""
         leaves = self._leaves_of_intent.get(intent, ())
         stands = any(leaf in self.signed and leaf in self.standing for leaf in leaves)
         return stands and intent in self.wanted and self.is_left(intent)
 
-    # What the ledger says.
+    # Outcomes from the ledger.
 
     def take_outcome(self, outcome: LedgerOutcome) -> None:
-        """The intent is used: no prepared version of it can be committed any more, unless that is undone."""
+        """Set the intent's reservations aside: it is used, unless the outcome is undone."""
         for kept in self._versions(self.standing, outcome):
             self._remove(kept.leaf)
             self._set_aside[kept.leaf] = kept
 
     def undo_outcome(self, outcome: LedgerOutcome) -> None:
-        """A reorganisation took the outcome back."""
+        """Restore the reservations after a reorganisation took the outcome back."""
         for kept in self._versions(self._set_aside, outcome):
             self._put(self._set_aside.pop(kept.leaf))
 
     def outcome_final(self, outcome: LedgerOutcome) -> None:
-        """The outcome stands."""
+        """Delete the intent's reservations: the outcome is final."""
         for kept in (*self._versions(self.standing, outcome), *self._versions(self._set_aside, outcome)):
             self.forget(kept.leaf)
 
     def time_is_final(self, chain_time_s: int) -> None:
-        """What is no longer valid in a final block is kept for nobody."""
+        """Delete reservations whose validity has passed in a final block."""
         self.final_time_s = chain_time_s
         if chain_time_s <= self._first_end_s:
             return

@@ -1,4 +1,4 @@
-"""What endorsers say that they keep for prepared transitions, and what a coordinator believes of it (protocol §4.2)."""
+"""Reservations that endorsers report in refusals, and those that a coordinator believes (protocol §4.2)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rota.wire.messages import Refusal
 def believed_of(
     contract: Contract, may_be_kept: Callable[[KeptStates], bool], transition: Transition, refusals: Iterable[Refusal]
 ) -> tuple[KeptStates, ...]:
-    """What is kept of the states that it spends or reads: possible, and named by so many that one is honest.
+    """Return the possible reservations of states that it uses, each reported by so many that one endorser is honest.
 
-    Endorsers may have signed different versions of an intent: what counts is for which intent a state is kept.
+    Endorsers may have signed different versions of an intent, so states are counted per intent.
     """
     liars_max = min(contract.threshold - 1, len(contract.endorsers) - contract.threshold)
     references = frozenset((*transition.inputs, *transition.reads))
@@ -39,18 +39,18 @@ def believed_of(
 
 
 def names_any(believed: Iterable[KeptStates], refusal: Refusal) -> bool:
-    """The refusal names a state that is kept for the same intent by what is believed."""
+    """Whether the refusal reports a state as reserved for the same intent as a believed reservation."""
     said = {(kept.intent, state) for kept in refusal.kept for state in kept.inputs}
     return any((kept.intent, state) in said for kept in believed for state in kept.inputs)
 
 
 def _version_of(kept: KeptStates) -> KeptStates:
-    """What is kept for a leaf, whatever its end; each state once, in one order."""
+    """Return a leaf's reservation without its bound, each state once, in one order."""
     return kept._replace(inputs=tuple(sorted(frozenset(kept.inputs))), valid_until_s=0)
 
 
 def _kept_of(intent: IntentId, states: dict[StateId, int], believed: Collection[KeptStates]) -> KeptStates:
-    """These states until then. Where they are not those of a version that is believed, a name of ours is its leaf."""
+    """Return a reservation of these states; its leaf is that of a believed version, or else a name made here."""
     until_s, inputs = min(states.values()), tuple(sorted(states))
     leaves = (kept.leaf for kept in sorted(believed) if (kept.intent, kept.inputs) == (intent, inputs))
     spelled = repr((intent, inputs)).encode()

@@ -1,9 +1,9 @@
-"""What a coordinator tells a sender of its intents: what changed, and a check of the whole (protocol §6).
+"""The list of a sender's intents in heartbeats: changes, and a check of the whole (protocol §6).
 
-Theory of operation. Both sides keep the list as it was told last. A heartbeat carries the entries that are
+Theory of operation. Both sides keep the list as sent last. A heartbeat carries the entries that are
 new or changed, the intents that are gone, and count and digest of the list as it is now; so a contract
-costs what changes in it. When a heartbeat was lost, the receiver's list no longer has that digest, and it
-asks for the whole list. The digest is the exclusive or of the entries' hashes: one change is one step.
+costs only its changes. When a heartbeat was lost, the receiver's list no longer has that digest, and it
+requests the whole list. The digest is the exclusive or of the entries' hashes: one change is one step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HASHES_KEPT_MAX = 16_384
 
 
 class Listing:
-    """The intents of one sender at one coordinator, with their states there, as told last."""
+    """The intents of one sender at one coordinator, with their states there, as sent last."""
 
     def __init__(self) -> None:
         self.states: dict[IntentId, str] = {}
@@ -27,11 +27,11 @@ class Listing:
 
     @property
     def count(self) -> int:
-        """How many are listed."""
+        """The number of listed intents."""
         return len(self.states)
 
     def changes(self, now: Mapping[IntentId, str]) -> tuple[tuple[ListedIntent, ...], tuple[IntentId, ...]]:
-        """What is new or changed, and what is gone; from now on that is told."""
+        """Return the new or changed entries and those that are gone, and take them as sent."""
         if now == self.states:
             return (), ()
         changed = tuple(ListedIntent(i, state) for i, state in now.items() if self.states.get(i) != state)
@@ -40,7 +40,7 @@ class Listing:
         return changed, gone
 
     def apply(self, changed: Iterable[ListedIntent], gone: Iterable[IntentId]) -> None:
-        """Take over what was told."""
+        """Apply the changes received."""
         for intent in gone:
             self._take_out(intent)
         for entry in changed:
@@ -56,5 +56,5 @@ class Listing:
 
 @lru_cache(maxsize=HASHES_KEPT_MAX)
 def _hash(intent: IntentId, state: str) -> int:
-    """Kept for a while, because what is listed is taken out again."""
+    """Return the hash of an entry; cached, because an entry is removed again."""
     return int.from_bytes(hashlib.sha256(intent + state.encode()).digest()[:8], "big")

@@ -1,11 +1,11 @@
-"""What a round stands on, and which endorser has to be shown it: one `Showing` per round (protocol §7).
+"""The transitions a round depends on, and those each endorser has seen: one `Showing` per round (protocol §7).
 
-Theory of operation. A member of a round may spend or read what a transition outside the round has made and what is not
-on the chain. An endorser can judge it only if it has seen that transition. It has if we asked it about it while its
-connection was up, so that under load nothing travels twice; else the request shows it. An endorser that does not
-remember, because it was restarted, because the request was lost, or because it remembers only so many, says what it
-lacks and is shown that first. What does not fit into the message is shown when it says so again. What another
-coordinator dispatched is not ours to show: that one distributes it.
+Theory of operation. A member of a round may spend or read a state that a transition outside the round made and that is
+not on the chain. An endorser can judge it only if it has seen that transition. It has if it was asked about it while
+its connection was up, so that under load nothing travels twice; otherwise the request shows it. An endorser that lost
+it, because of a restart, a lost request or its limited memory, reports the states that it
+lacks and is shown their makers first. Makers that do not fit into the message are shown when it reports again.
+Dispatches of another coordinator are not shown here: that coordinator distributes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rota.wire.sizes import fitting
 
 
 class Maker(NamedTuple):
-    """A transition without an outcome, outside a round, that made what the round spends or reads; who has seen it."""
+    """A maker of a state that the round needs, without an outcome, and the nodes that have seen it."""
 
     transition: Transition
     size_bytes: int
@@ -26,13 +26,13 @@ class Maker(NamedTuple):
 
 
 class Shown(Protocol):
-    """What an endorser may have been shown."""
+    """A transition that endorsers may have been shown."""
 
     seen_by: dict[NodeName, None]
 
 
 class Showing:
-    """The makers of one round: what each endorser was shown, and what it said it lacks."""
+    """The makers of one round: those shown to each endorser, and those that it reported as lacking."""
 
     def __init__(self, makers: dict[Leaf, Maker]) -> None:
         self.makers = makers
@@ -40,7 +40,7 @@ class Showing:
         self.lacked: dict[NodeName, tuple[Leaf, ...]] = {}
 
     def choose(self, endorser: NodeName, room_bytes: int) -> tuple[Transition, ...]:
-        """What it has not seen, and first of that what it lacks, as far as the message has room."""
+        """Return the makers to show: first those that it lacks, then those it has not seen, as far as there is room."""
         if not self.makers:
             return ()
         unseen = (leaf for leaf, maker in self.makers.items() if endorser not in maker.seen_by)
@@ -50,23 +50,23 @@ class Showing:
         return tuple(maker.transition.as_seen_by(endorser) for maker in chosen)
 
     def note_seen(self, endorser: NodeName, members: Iterable[Shown]) -> None:
-        """What it is asked about, and what it is shown, it remembers."""
+        """Note that the endorser has the members and makers of its request."""
         for member in members:
             member.seen_by[endorser] = None
         for leaf in self.shown.get(endorser, ()):
             self.makers[leaf].seen_by[endorser] = None
 
     def note_unseen(self, endorser: NodeName, members: Iterable[Shown]) -> None:
-        """It has not looked at this round, or not at all of it."""
+        """Note that it has not looked at this round, or not at all of it."""
         for member in members:
             member.seen_by.pop(endorser, None)
 
     def begin_anew(self) -> None:
-        """All that are missing are asked again, and may be shown everything once more."""
+        """Allow all makers to be shown again, in a new series of requests."""
         self.shown.clear()
 
     def take_missing(self, endorser: NodeName, leaves: tuple[Leaf, ...]) -> bool:
-        """It lacks these. Whether there is one of them that we have and have not shown it since its last turn."""
+        """Note the leaves it lacks; return whether a maker here was not shown in this series."""
         ours = tuple(leaf for leaf in leaves if leaf in self.makers)
         for leaf in ours:
             self.makers[leaf].seen_by.pop(endorser, None)

@@ -1,13 +1,13 @@
-"""Who is who: parties are resolved to verifiers before their intent is delegated (protocol §4.3).
+"""Verifiers of parties: each party is resolved to one before its intent is delegated (protocol §4.3).
 
-A party's own node is asked, again and again until it answers; nobody else's word counts. What is known is
-kept. An unknown party reverts the intent, an unreachable node lets it wait, and no other intent waits.
-An endorser has to know the party that signed, too: whoever checks for it wants a verifier, and is told.
+Only the party's own node is asked, repeatedly until it answers; no other node's answer counts. Results are
+cached. An unknown party reverts the intent, an unreachable node makes it wait, and no other intent waits.
+A check by an endorser or coordinator may need a verifier too; it gets a report.
 
-A coordinator, or a sender, chooses which parties a check wants, and their nodes may never answer. So what is only
-wanted is asked for during `unavailable_ttl` and then forgotten; whoever wants it next has it asked for anew. One node
-has at most `WANTED_OF_NODE_MAX` parties that are wanted, and where all places are taken, the node that has the most of
-them makes room.
+A coordinator, or a sender, chooses which parties a check needs, and their nodes may never answer. So a verifier
+that only a check wants is requested during `unavailable_ttl` and then forgotten; the next check requests it again.
+One node has at most `WANTED_OF_NODE_MAX` wanted parties, and where all places are taken, the node that has the most of
+them loses one.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ VERIFIER_CHARACTERS_MAX: Final = 512
 
 
 class Want(NamedTuple):
-    """A verifier that is to be reported: when it is given up, and whether it is asked if the party is announced."""
+    """A verifier to report: when it is given up, and whether the request asks if the party is announced."""
 
     due_ms: int
     asks_announced: bool
 
 
 class Parties:
-    """The verifiers that this node knows, and those that it asks for."""
+    """The verifiers that this node knows, and those that it requests."""
 
     def __init__(self, context: Context, transactions: Mapping[IntentId, SentIntent]) -> None:
         self.context = context
         self.transactions = transactions
         self.verifiers: dict[Party, str] = {}
         self.resolving: dict[Party, RequestId] = {}
-        # Those that intents of our own need, and those that are wanted, by their nodes.
+        # Parties that intents of this node need, and those that checks want, by node.
         self.needed: dict[Party, None] = {}
         self.wanted: dict[NodeName, dict[Party, Want]] = {}
         self.wanted_count = 0
 
     def handle(self, event: Event) -> None:
-        """A party's node has not answered: ask again, with the same id, as long as somebody waits for it."""
+        """A party's node has not answered: repeat the request, under the same id, while it is needed or wanted."""
         assert isinstance(event, VerifierRepeatDue), "the parties know their timers"
         party = event.party
         want = self._want_of(party)
@@ -64,11 +64,11 @@ class Parties:
             self._ask(party)
 
     def unresolved(self, parties: Iterable[Party]) -> dict[Party, None]:
-        """Those of these parties whose verifiers are not known."""
+        """Return the parties whose verifiers are not known."""
         return {party: None for party in parties if party not in self.verifiers}
 
     def want(self, party: Party, *, asks_announced: bool = False) -> None:
-        """Report this party's verifier, now or when its node has answered; then also whether it is announced."""
+        """Report this party's verifier now or on its node's answer; on an answer also whether it is announced."""
         known = self.verifiers.get(party)
         if known is not None and not asks_announced:
             self._report(party, known)
@@ -88,12 +88,12 @@ class Parties:
         due_ms = self.context.after(self.context.config.unavailable_ttl_ms)
         self.wanted.setdefault(node, {})[party] = Want(due_ms, asks_announced)
         if asks_announced:
-            # An answer to what was asked before would not say it.
+            # An answer to the earlier request would not include it.
             self.resolving.pop(party, None)
         self._resolve(party)
 
     def take_response(self, peer: NodeName, response: VerifierResponse) -> None:
-        """The party's own node says who it is; nobody else may."""
+        """Take an answer from the party's own node; ignore others."""
         if not self.is_awaited(peer, response):
             return
         if len(response.verifier) > VERIFIER_CHARACTERS_MAX:
@@ -111,36 +111,36 @@ class Parties:
                 transaction.handle(PartyResolved(response.party, response.verifier))
 
     def is_awaited(self, peer: NodeName, response: VerifierResponse) -> bool:
-        """It answers what we asked this peer."""
+        """Whether it answers a request sent to this peer."""
         return self.resolving.get(response.party) == response.request_id and node_of(response.party) == peer
 
     def take_request(self, peer: NodeName, request: VerifierRequest) -> None:
-        """Somebody asks for a party of ours: the key store knows."""
+        """Look up a party of this node in the key store for the peer."""
         address = self.context.contract.address
         look_up = LookUpVerifier(address, peer, request.request_id, request.party, request.asks_announced)
         self.context.effects.append(look_up)
 
     def answer(self, found: VerifierLookedUp) -> None:
-        """What the key store said."""
+        """Answer the peer with the result from the key store."""
         response = VerifierResponse(found.request_id, found.party, found.verifier, found.announced)
         self.context.send(found.peer, response)
 
     def resolve_for(self, transaction: SentIntent) -> None:
-        """Ask for those parties of an intent that are not known, and are not being asked for."""
+        """Request the verifiers that an intent needs, except those known or requested already."""
         transaction.unresolved = self.unresolved(transaction.unresolved)
         for party in transaction.unresolved:
             self.needed[party] = None
             self._resolve(party)
 
     def _give_up(self, party: Party) -> None:
-        """Its node does not answer: nobody waits for it any more, unless an intent of ours does."""
+        """Its node does not answer: stop the requests, unless an intent of this node needs the party."""
         self._is_no_longer_wanted(party)
         if party not in self.needed:
             del self.resolving[party]
             self.context.timers.cancel(self, _kind(party))
 
     def _is_no_longer_wanted(self, party: Party) -> bool:
-        """Take it out of what is wanted; whether it was."""
+        """Remove it from the wanted parties and return whether it was one."""
         of_node = self.wanted.get(node_of(party), {})
         if of_node.pop(party, None) is None:
             return False

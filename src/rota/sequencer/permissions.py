@@ -2,8 +2,8 @@
 
 Theory of operation. A sender is asked once for all its intents in a round. The request is repeated until it is
 answered, and only the answer to the current request counts. A sender that does not answer within `permission_timeout`
-holds nobody up any longer: all that it has endorsed and not permitted, in whatever round, leaves as bare leaves, with
-what stands on it, and is assembled again; the sender is on probation (`probation.py`), and so is one that takes more
+delays others no longer: its endorsed transitions without permission, in any round, leave as bare leaves, with
+their dependents, and are assembled again; the sender is on probation (`probation.py`), and so is one that takes more
 than half of that time. The signatures of a round hold for its bare leaves too, so that one may still be committed until
 it expires. The new version is skipped then, which is contention and is not counted against the intent.
 """
@@ -28,7 +28,7 @@ from rota.wire.messages import (
 
 @dataclass(slots=True)
 class Permission:
-    """One permission request under way: of whom, for which round and intents."""
+    """One permission request under way: its sender, round and intents."""
 
     request_id: RequestId
     sender: NodeName
@@ -37,7 +37,7 @@ class Permission:
 
 
 class Permissions:
-    """What one coordinator asks the senders of its rounds."""
+    """The permission requests of one coordinator to the senders of its rounds."""
 
     def __init__(self, coordinator: OwningCoordinator) -> None:
         self.coordinator = coordinator
@@ -46,7 +46,7 @@ class Permissions:
         self.open: dict[RequestId, Permission] = {}
 
     def handle(self, event: Event) -> None:
-        """A request is unanswered."""
+        """Repeat an unanswered request."""
         assert isinstance(event, PermissionRepeatDue), "the permissions know their timers"
         permission = self.open[event.request_id]
         if self._waited_ms(permission) >= self.context.config.permission_timeout_ms:
@@ -56,17 +56,17 @@ class Permissions:
         self.coordinator.something_changed()
 
     def await_answer(self, transaction: HeldIntent) -> None:
-        """Endorsed, and nothing that it stands on is in the way."""
+        """Queue an endorsed transaction whose dependencies are ready."""
         self.to_confirm.append(transaction)
 
     def ask_with_states(self, transaction: HeldIntent) -> None:
-        """Its sender lost the states in a restart: the next request carries them."""
+        """Include the states in the next request, as the sender lost them in a restart."""
         transaction.sends_states = True
         self.to_confirm.append(transaction)
         self.coordinator.something_changed()
 
     def take(self, peer: NodeName, response: DispatchConfirmationResponse) -> None:
-        """Permission for the leaves that were asked for in the current request."""
+        """Take permission for the leaves in the current request."""
         permission = self._asked(peer, response.request_id)
         if permission is None:
             return
@@ -80,7 +80,7 @@ class Permissions:
             self.coordinator.isolate(peer, withholds=True)
 
     def take_error(self, peer: NodeName, error: DispatchConfirmationError) -> None:
-        """No permission: those leave, with what stands on them."""
+        """Take a refusal: those leaves leave, with their dependents."""
         permission = self._asked(peer, error.request_id)
         if permission is None:
             return
@@ -94,7 +94,7 @@ class Permissions:
                     self.coordinator.isolate(peer, withholds=is_late)
 
     def ask(self) -> None:
-        """One request for all intents of one sender in one round."""
+        """Send one request for all intents of one sender in one round."""
         groups: dict[tuple[int, NodeName], Permission] = {}
         for transaction in self.to_confirm:
             assert transaction.round is not None, "what is confirmed has a round"
@@ -109,7 +109,7 @@ class Permissions:
             self._send(permission)
 
     def forget(self, transaction: HeldIntent, opened: Round | None) -> None:
-        """It leaves its round, or has its outcome: nobody is asked for it any more."""
+        """Remove it from the requests: it leaves its round, or has its outcome."""
         if transaction in self.to_confirm:
             self.to_confirm.remove(transaction)
         for permission in tuple(self.open.values()) if opened is not None else ():
@@ -130,12 +130,12 @@ class Permissions:
         self.context.timers.set(self, f"permission {request_id}", due_ms, PermissionRepeatDue(request_id))
 
     def _waited_ms(self, permission: Permission) -> int:
-        """How long the sender has known what is to be permitted; to ask for the states gives it no more time."""
+        """Return how long the sender has known the items; asking for the states gives it no more time."""
         since_ms = min(permission.round.members[intent].since_ms for intent in permission.intents)
         return self.context.now_ms - since_ms
 
     def _is_late(self, permission: Permission) -> bool:
-        """Its sender took more than half of the time that it has."""
+        """Whether its sender took more than half of its time."""
         return self._waited_ms(permission) * 2 >= self.context.config.permission_timeout_ms
 
     def _asked(self, peer: NodeName, request_id: RequestId) -> Permission | None:

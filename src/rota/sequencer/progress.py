@@ -1,15 +1,15 @@
-"""Does the delegate do anything for us: the sender's clocks (protocol §4.3).
+"""Progress of the delegate: the sender's clocks (protocol §4.3).
 
-Theory of operation. Only what the sender sees itself counts: that it is asked to assemble an intent, that it is asked
-for permission, that an intent ends. An intent renews the clock once at each of these with one delegate; nothing else
-that a coordinator says does. Time is counted by delegate and summed up over its turns, so that nobody escapes by
-sending us elsewhere and back, or because its turn is short: an end counts for who had our permission, and the time of
-who has it goes on after its turn. A delegate is overdue when no intent of ours came further for the time-out (four
-times that while one has our permission, because then it is the chain's turn), or when none ended for four times that.
-How fast the delegate is, compared with others, `pace.py` knows.
+Theory of operation. Only events at the sender itself count: a request to assemble an intent, a request
+for permission, the end of an intent. An intent renews the clock once at each of these with one delegate; no other
+message of a coordinator does. Time is counted by delegate and added up over its turns, so that a node cannot escape by
+redirecting us and taking us back, or because its turn is short: an end counts for the node that had our permission,
+and the time of a node with a permission continues after its turn. A delegate is overdue when no intent of ours came
+further for the time-out (four times that while one has our permission, because then it may wait for the chain), or when
+none ended for four times that. `pace.py` compares the speed of the delegate with others.
 
-The time-out doubles when a walk through the ranking has brought nothing, and halves when an intent ends. The clocks are
-looked at in steps, and count no more than two of them at once: a jump of our own clock, or a node that was suspended,
+The time-out doubles when a walk through the ranking has brought nothing, and halves when an intent ends. The clocks
+are read in steps, and count no more than two of them at once: a jump of our own clock, or a node that was suspended,
 is no fault of the delegate.
 """
 
@@ -29,23 +29,23 @@ STEPS = 8
 
 @dataclass(slots=True)
 class Waited:
-    """How long we have waited at a node, since an intent came further and since one ended."""
+    """The time waited at a node since an intent came further and since one ended."""
 
     further_ms: int = 0
     ended_ms: int = 0
 
 
 class Progress:
-    """One per sender."""
+    """The clocks of one sender."""
 
     def __init__(self, context: Context, open_intents: Collection[Sized] = ()) -> None:
         self.context = context
-        # The intents that wait, each collection of them, and how many of them do not wait for the delegate.
+        # The collections of waiting intents, and how many of these do not wait for the delegate.
         self.open_intents = open_intents
         self.held_back_count = 0
         self.timeout_ms = context.config.progress_timeout_ms
         self.delegate: NodeName | None = None
-        # Others than the delegate that have a permission of ours.
+        # Other nodes than the delegate that have a permission of ours.
         self.holders: frozenset[NodeName] = frozenset()
         self.is_running = False
         self.since_ms = context.now_ms
@@ -53,36 +53,36 @@ class Progress:
         self.pace = Pace(context)
 
     def begin(self) -> None:
-        """The delegate has something to do for us."""
+        """Start the clock: the delegate has work for us."""
         if not self.is_running:
             self._count()
             self.is_running = True
 
     def stop(self) -> None:
-        """Nothing is waited for at the delegate, or nobody is to blame."""
+        """Stop the clock: no intent waits for the delegate, or it is not to blame."""
         self._count()
         self.waited = {node: waited for node, waited in self.waited.items() if node in self.holders}
         self.is_running = False
 
     def note_held_back(self, count: int) -> None:
-        """So many open intents no coordinator could bring further: the delegate's pace is measured without them."""
+        """Set how many open intents no coordinator could bring further; the pace is measured without them."""
         self._count()
         self.held_back_count = count
 
     def wait_for(self, holders: frozenset[NodeName]) -> None:
-        """These have our permission, and another is the delegate now: their time goes on."""
+        """Set the nodes with our permission that are not the delegate; their time continues."""
         self._count()
         self.holders = holders
 
     def late_holder(self) -> NodeName | None:
-        """One of these that brought nothing to its end for as long as a delegate has that has our permission."""
+        """Return one of these that ended nothing for as long as a delegate with our permission may take, else None."""
         self._count()
         longest_ms = ENDING_FACTOR * self.timeout_ms
         late = (node for node, waited in self.waited.items() if waited.ended_ms >= longest_ms)
         return next((node for node in late if node in self.holders), None)
 
     def turn_to(self, delegate: NodeName) -> None:
-        """Another delegate; what we waited for the last one is remembered."""
+        """Change the delegate; the time waited at the last one is kept."""
         self._count()
         if delegate != self.delegate:
             self.pace.turn_to(delegate)
@@ -95,7 +95,7 @@ class Progress:
             self.waited[node].further_ms = 0
 
     def ended(self, node: NodeName | None) -> None:
-        """An intent of ours has ended that this node brought there: what we waited for others they still owe us."""
+        """An intent of ours has ended through this node: its time restarts, that of others continues."""
         self._count()
         if node is not None:
             self.waited.pop(node, None)
@@ -103,22 +103,22 @@ class Progress:
         self.timeout_ms = max(self.timeout_ms // 2, self.context.config.progress_timeout_ms)
 
     def walked(self) -> None:
-        """Everybody was tried and nothing ended: be more patient."""
+        """All members were tried and nothing ended: lengthen the time-out."""
         most_ms = GROWTH_MAX * self.context.config.progress_timeout_ms
         self.timeout_ms = min(2 * self.timeout_ms, most_ms)
 
     def forget(self, node: NodeName) -> None:
-        """It was left: should we come back, it begins anew."""
+        """Forget the time of a node that was left; it starts over if it is chosen again."""
         self._count()
         self.waited.pop(node, None)
 
     @property
     def step_ms(self) -> int:
-        """How often to look."""
+        """The interval between readings."""
         return max(1, self.timeout_ms // STEPS)
 
     def left_ms(self, is_on_its_way: bool) -> int:
-        """How long the delegate still has; not above zero when it is overdue."""
+        """Return the time that the delegate still has; not above zero when it is overdue."""
         self._count()
         waited = self.waited.get(self.delegate, Waited()) if self.delegate is not None else Waited()
         longest_ms = ENDING_FACTOR * self.timeout_ms
@@ -126,13 +126,13 @@ class Progress:
         return min(patience_ms - waited.further_ms, longest_ms - waited.ended_ms)
 
     def is_slow(self) -> bool:
-        """The delegate is to be left for its pace."""
+        """Whether the delegate is to be left for its pace."""
         self._count()
         longest_ms = ENDING_FACTOR * self.timeout_ms
         return self.delegate is not None and self.pace.is_to_be_left(self.delegate, self.timeout_ms, longest_ms)
 
     def _count(self) -> None:
-        """Charge the time since we last looked to the delegate."""
+        """Charge the time since the last reading to the delegate."""
         now_ms = self.context.now_ms
         if now_ms == self.since_ms:
             return

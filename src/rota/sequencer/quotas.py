@@ -1,13 +1,13 @@
-"""Quotas: how much each sender may take of what one coordinator has (protocol §7).
+"""Quotas: limits on each sender's use of one coordinator's resources (protocol §7).
 
-Theory of operation. A coordinator holds so many intents and so many bytes of transitions, and a snapshot tells so many
-locks and states. Each sender has a share of each (`shares.py`). Nothing is refused for good: an intent that is over
+Theory of operation. A coordinator holds a limited number of intents and bytes of transitions, and a snapshot a limited
+number of locks and states. Each sender has a share of each (`shares.py`). No refusal is permanent: an intent over
 quota stays in its sender's own queue and is delegated again, a transition is assembled again later, and states that a
-snapshot has no room for are told to nobody before they are on the chain.
+snapshot has no room for are shown to no sender before they are on the chain.
 
-Each transition that is under way makes every further slot dearer: its locks and states are in the snapshot. So no more
-are assembled than all rounds that may be under way hold, and some to choose from (`assembled_max`); other intents wait
-unassembled, which costs nothing. Without that bound a coordinator that is asked for more than it can do would do less.
+Each transition under way makes every further slot more expensive: its locks and states are in the snapshot. So no
+more are assembled than all rounds that may be under way hold, and some to choose from (`assembled_max`); other intents
+wait unassembled, which costs nothing. Without that bound an overloaded coordinator would achieve less.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ASSEMBLED_SPARE = 768
 
 
 class Quotas:
-    """What the senders of one coordinator hold, and what they may still take."""
+    """The resources that the senders of one coordinator hold, and may still take."""
 
     def __init__(self, context: Context, graph: Graph) -> None:
         self.context = context
@@ -37,12 +37,12 @@ class Quotas:
         self.assembled = self._shares()
 
     def has_place(self, sender: NodeName) -> bool:
-        """For one more intent."""
+        """Whether the sender has a place for one more intent."""
         return self.places.has_room(sender, 1, self.context.config.in_flight_max)
 
     @property
     def assembled_max(self) -> int:
-        """How many transitions are under way before no further slot is assembled."""
+        """The number of transitions under way at which no further slot is assembled."""
         config = self.context.config
         return config.round_max * (config.dispatch_ahead_max + config.rounds_open_max) + ASSEMBLED_SPARE
 
@@ -51,7 +51,7 @@ class Quotas:
         return self.assembled.has_room(sender, 1, self.assembled_max)
 
     def has_room(self, sender: NodeName, transition: Transition, size_bytes: int) -> bool:
-        """For one more transition: in memory, and among the locks that a snapshot tells."""
+        """Whether there is room for one more transition: in memory, and among the locks of a snapshot."""
         if not self.held_bytes.has_room(sender, size_bytes, self.context.config.held_bytes_max):
             return False
         count, graph = len(transition.inputs), self.graph
@@ -61,7 +61,7 @@ class Quotas:
         return locks.has_room(sender, count, SNAPSHOT_LOCKS_MAX)
 
     def may_offer(self, sender: NodeName, transition: Transition) -> bool:
-        """There is room for its states among those that a snapshot tells."""
+        """Whether there is room for its states among those in a snapshot."""
         outputs, graph = transition.outputs, self.graph
         most = self.context.config.message_bytes_max
         count, size_bytes = len(outputs), sum(map(state_bytes, outputs))
@@ -73,13 +73,13 @@ class Quotas:
         return states.has_room(sender, count, SNAPSHOT_STATES_MAX) and their_bytes.has_room(sender, size_bytes, most)
 
     def _shares(self, held: Mapping[NodeName, int] = MappingProxyType({})) -> Shares:
-        """Of a resource of which senders hold so much."""
+        """Return shares for a resource of which senders hold these amounts."""
         shares = Shares(self.context.contract, self.context.proven)
         for sender in filter(held.get, held):
             shares.take(sender, held[sender])
         return shares
 
     def show(self, sender: NodeName, transition: Transition) -> None:
-        """It was hidden and is dispatched: others may build on it, if there is room for its states."""
+        """Offer the states of a hidden transition that is dispatched, if there is room for them."""
         if self.may_offer(sender, transition):
             self.graph.show(transition)

@@ -1,10 +1,10 @@
-"""What this node's own chain index has said of one contract lately.
+"""The recent outcomes of one contract in this node's own chain index.
 
-The ledger alone decides; its word is kept here for as long as somebody may still ask: a hand-over may
+The ledger alone decides; its outcomes are kept here for as long as they may be needed: a hand-over may
 name flush points that this node has seen confirmed already, and a sender may delegate an intent that is
-on the chain. A coordinator also asks which states were spent, so that it pays for nothing that the chain skips, and
-since when, so that it knows whose fault a skip is. The memory is bounded; what is forgotten is answered by the ledger
-itself, which lets no intent happen twice.
+on the chain. A coordinator also asks which states were spent, so that it pays for no transition that the chain skips,
+and since when, so that it knows which sender is at fault for a skip. The memory is bounded; for a forgotten outcome the
+ledger itself decides, which commits no intent twice.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class RecentOutcomes:
     def __init__(self) -> None:
         self._points: dict[FlushPoint, int] = {}
         self._committed: dict[IntentId, Leaf] = {}
-        # Of these, those whose block may still be taken back.
+        # The intents whose block may still be taken back.
         self._unfinal: dict[IntentId, None] = {}
-        # Each state that was spent, and how many outcomes had been noted by then.
+        # Each spent state, and the count of outcomes at that time.
         self._spent: dict[StateId, int] = {}
         self._doubtful_until = 0
         self.count = 0
 
     def note(self, outcome: LedgerOutcome) -> None:
-        """An outcome was indexed."""
+        """Note an indexed outcome."""
         point = FlushPoint(outcome.digest, outcome.intent)
         self._points[point] = self._points.get(point, 0) + 1
         self.count += 1
@@ -51,12 +51,12 @@ class RecentOutcomes:
             self._unfinal.pop(forgotten, None)
 
     def note_final(self, outcome: LedgerOutcome) -> None:
-        """Its block is not taken back any more."""
+        """Note that its block is final."""
         if outcome.status is LedgerStatus.COMMITTED:
             self._unfinal.pop(outcome.intent, None)
 
     def undo(self, outcome: LedgerOutcome) -> None:
-        """A reorganisation took an outcome back; another of the same round stands, as rounds may be submitted again."""
+        """Undo an outcome; another of the same round stands, as rounds may be submitted again."""
         point = FlushPoint(outcome.digest, outcome.intent)
         count = self._points.pop(point, 0)
         if count > 1:
@@ -70,25 +70,25 @@ class RecentOutcomes:
             self._spent.pop(state, None)
 
     def is_settled(self, point: FlushPoint) -> bool:
-        """The flush point has its outcome, skipped included, or its intent was committed otherwise."""
+        """Whether the flush point has its outcome, skipped included, or its intent was committed otherwise."""
         return point in self._points or point.intent in self._committed
 
     def is_committed(self, intent: IntentId) -> bool:
-        """The intent is on the chain."""
+        """Whether the intent is on the chain."""
         return intent in self._committed
 
     def is_final(self, intent: IntentId) -> bool:
-        """The intent is on the chain, in a block that is not taken back any more."""
+        """Whether the intent is on the chain in a final block."""
         return intent in self._committed and intent not in self._unfinal
 
     def are_unspent(self, states: Iterable[StateId]) -> bool:
-        """None of these states was spent lately."""
+        """Whether none of these states was spent lately."""
         return not self._spent or all(state not in self._spent for state in states)
 
     def may_be_spent_since(self, states: Iterable[StateId], count: int) -> bool:
-        """One of these was spent after so many outcomes; or some that were have been undone or forgotten since."""
+        """Whether one of these was spent after that count of outcomes, or may have been, since older ones are gone."""
         return self._doubtful_until > count or any(self._spent.get(state, 0) > count for state in states)
 
     def leaf_of(self, intent: IntentId) -> Leaf | None:
-        """The leaf that uses the intent's id on the chain."""
+        """Return the leaf under which the chain has the intent's id, or None."""
         return self._committed.get(intent)

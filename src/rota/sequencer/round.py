@@ -1,4 +1,4 @@
-"""Which transitions share a round, what the rounds stand on, and which rounds are stuck (protocol §7)."""
+"""The members of a round, the transitions that rounds depend on, and stuck rounds (protocol §7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rota.wire.sizes import fitting as fitting_a_message
 def endorsers_missing(
     rounds: Iterable[Round], sender: NodeName, now_ms: int, after_ms: int
 ) -> tuple[MissingEndorser, ...]:
-    """The endorsers for which rounds with intents of a sender have waited for longer than this, the longest first."""
+    """Return the endorsers for which rounds with intents of a sender wait longer than this, the longest first."""
     found: dict[NodeName, MissingEndorser] = {}
     for opened in sorted(rounds, key=lambda each: each.opened_at_ms):
         age_ms = now_ms - opened.opened_at_ms
@@ -31,7 +31,7 @@ def endorsers_missing(
 
 
 class Kind(NamedTuple):
-    """What the members of one round have in common: who is to commit them, how long they may be valid, their plan."""
+    """The common properties of a round's members: their committer, the limit of their validity, their plan."""
 
     is_external: bool
     is_prepared: bool
@@ -42,19 +42,19 @@ def kind_of(transaction: HeldIntent) -> Kind:
     return Kind(transaction.is_external, transaction.made.preparation is not None, transaction.attesters.endorsers)
 
 
-# So many stuck rounds of one sender do not count against the rounds that it may have.
+# So many stuck rounds of one sender do not count towards its limit.
 STUCK_ROUNDS_MAX: Final = 8
 
 
 def stuck_rounds(context: Context, rounds: Iterable[Round], sender: NodeName) -> tuple[list[Round], list[Round]]:
-    """The rounds that an endorser named by a plan does not approve in time: of this sender, and of others."""
+    """Return the rounds that an endorser named by a plan does not approve in time: of this sender, and of others."""
     before_ms = context.now_ms - context.config.request_timeout_ms
     stuck = [opened for opened in rounds if opened.is_approving and opened.opened_at_ms <= before_ms]
     return [each for each in stuck if each.apart == sender], [each for each in stuck if each.apart != sender]
 
 
 def makers_of(coordinator: OwningCoordinator, members: list[HeldIntent]) -> dict[Leaf, Maker]:
-    """What of ours these members stand on, besides one another."""
+    """Return the makers here of states that these members need, besides one another."""
     inside = {member.leaf for member in members}
     makers: dict[Leaf, Maker] = {}
     for member in members:
@@ -66,29 +66,29 @@ def makers_of(coordinator: OwningCoordinator, members: list[HeldIntent]) -> dict
 
 
 def is_short(context: Context, transition: Transition) -> bool:
-    """Less than half of its validity is left: in a shared round all others would expire with it."""
+    """Whether less than half of its validity is left: in a shared round all others would expire with it."""
     config = context.config
     validity_s = config.validity_s if transition.preparation is None else config.prepared_validity_s
     return (transition.valid_until_s - context.chain_time_s) * 2 < validity_s
 
 
 def attesters_of(opened: Round) -> tuple[Attesters, ...]:
-    """Those that the plans of its members add, of each; nothing when there are none."""
+    """Return the attesters that the plans of its members add, for each; empty when there are none."""
     found = tuple(member.attesters for member in opened.members.values())
     return found if any(each != NO_ATTESTERS for each in found) else ()
 
 
 def leaves_named(transaction: HeldIntent) -> Iterable[Leaf]:
-    """What made the states that it spends or reads."""
+    """Return the leaves that made the states it spends or reads."""
     transition = transaction.made
     return (reference.leaf for reference in (*transition.inputs, *transition.reads))
 
 
 def without_detours(coordinator: OwningCoordinator, waiting: Iterable[HeldIntent]) -> Iterator[HeldIntent]:
-    """Those that may share a round: none stands on another round that stands on one of these.
+    """Yield those that may share a round: none depends on another round that depends on one of these.
 
-    Of two rounds that stand on one another neither could be dispatched before the other. What waits for a round once
-    more, because its round was dissolved, may have users in other rounds.
+    Of two rounds that depend on one another neither could be dispatched before the other. A transition that waits for a
+    round again, because its round was dissolved, may have dependents in other rounds.
     """
     between: set[Leaf] = set()
     for transaction in waiting:
@@ -101,7 +101,7 @@ def without_detours(coordinator: OwningCoordinator, waiting: Iterable[HeldIntent
 
 
 def _in_rounds_on(coordinator: OwningCoordinator, leaf: Leaf) -> dict[Leaf, None]:
-    """All members of the rounds that stand on this leaf, directly or not: a round is dispatched as a whole."""
+    """Return all members of the rounds that depend on this leaf, directly or not: a round is dispatched as a whole."""
     found: dict[Leaf, None] = {}
     pending = [leaf]
     while pending:
@@ -115,9 +115,9 @@ def _in_rounds_on(coordinator: OwningCoordinator, leaf: Leaf) -> dict[Leaf, None
 
 
 def members_of_next_round(coordinator: OwningCoordinator, waiting: list[HeldIntent]) -> list[HeldIntent]:
-    """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
+    """Return one that goes alone because its endorsers could not agree on a round, or the next ones of one kind.
 
-    A round is no larger than what one base-ledger transaction holds (ledger), and one message.
+    A round is no larger than one base-ledger transaction (ledger), and one message, can hold.
     """
     if not waiting or waiting[0].goes_alone:
         return waiting[:1]
@@ -132,5 +132,5 @@ def members_of_next_round(coordinator: OwningCoordinator, waiting: list[HeldInte
 
 
 def unsigned(refusal: Refusal) -> Refusal:
-    """As good as unsigned: its signature is not the endorser's own, or is of another leaf."""
+    """Return the refusal without its signature, which is not the endorser's own, or is for another leaf."""
     return refusal._replace(signature=b"")

@@ -1,15 +1,15 @@
-"""Rounds: what is endorsed together, and who is asked to endorse it (protocol §7).
+"""Rounds: transitions endorsed together, and the requests to their endorsers (protocol §7).
 
-Theory of operation. A round takes what is assembled when it opens and is signed once as a whole. Nothing waits
-artificially: rounds grow by themselves when there is load. All endorsers of a round are asked, repeatedly until they
-answer, and only the answer to the current request counts. Each endorser is shown what made the states that a round
-stands on, unless it was asked about that too; one that has forgotten says so. Where the plan of its transactions names
-endorsers, these are first asked to approve the round (`attestation.py`). Such a round is apart and delays no other.
+Theory of operation. A round takes the transitions that are assembled when it opens and is signed once as a whole. There
+is no artificial delay: rounds grow under load. All endorsers of a round get a request, repeated until they answer, and
+only the answer to the current request counts. Each endorser is shown the transitions whose states a round depends on,
+unless it was asked about them before; one that has lost them reports that. Where the plan of its transactions names
+endorsers, these first approve the round (`attestation.py`). Such a round is apart and delays no other.
 
 Then each sender is asked for its permission (`permissions.py`), and the round is dispatched (`dispatching.py`).
-Members that leave an endorsed round are given to the ledger as bare leaves: the signatures stay valid for the rest.
-A round stays here until each of its members has its outcome. What is external shares no round with what is to be
-dispatched, and leaves its round when it is prepared (`issuing.py`).
+The ledger gets members that leave an endorsed round as bare leaves: the signatures stay valid for the rest.
+A round stays here until each of its members has its outcome. External transitions share no round with those to be
+dispatched, and leave their round when they are prepared (`issuing.py`).
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from rota.wire.messages import (
     Rejection,
 )
 
-# So often endorsers are asked before an intent is given up without the refusals that its sender would believe.
+# The number of requests before an intent is given up without the signed refusals that its sender would believe.
 EVIDENCE_ASKS_MAX: Final = 3
-# An endorser that says so many times in a row, a request apart, that it lacks a state, does not find it either.
+# An endorser that reports this many times in a row, a request apart, that it lacks a state does not find it.
 LACKS_MAX: Final = 2
 
 
@@ -79,7 +79,7 @@ class Rounds:
         self.verifications = Verifications(self.context)
 
     def handle(self, event: Event) -> None:
-        """Some endorsers have not answered, or a dispatch that failed is due again."""
+        """Repeat requests to endorsers that have not answered, or retry a dispatch that failed."""
         assert isinstance(event, RoundRepeatDue | DispatchRetryDue), "the rounds know their timers"
         opened = self.rounds[event.digest]
         if isinstance(event, DispatchRetryDue):
@@ -96,7 +96,7 @@ class Rounds:
             self._ask_missing(opened)
 
     def expire(self) -> None:
-        """What is valid no longer in chain time, and not on its way to the disk, is assembled anew."""
+        """Reassemble transitions that are no longer valid in chain time and are not being written."""
         dispatching = (Phase.DISPATCHING, Phase.DISPATCHED)
         for transaction in tuple(self.coordinator.transactions.values()):
             transition, opened = transaction.transition, transaction.round
@@ -107,25 +107,25 @@ class Rounds:
                 transaction.handle(ValidityEnded())
 
     def await_round(self, transaction: HeldIntent) -> None:
-        """Assembled: it goes with the next round that opens, when its signature needs no verification any more."""
+        """Queue an assembled transition for the next round, once its signature needs no verification."""
         if self.signers.must_verify(transaction):
             self.signers.hold(transaction)
             return
         (self.apart if transaction.is_apart else self.unrounded).append(transaction)
 
     def join(self, transaction: HeldIntent) -> None:
-        """Its party signed it: it goes with the next round, and others may build on it."""
+        """Its party's signature is verified: queue it for the next round, and let others build on it."""
         self._queue((transaction,))
         if not transaction.is_external:
             self.coordinator.quotas.show(transaction.sender, transaction.made)
 
     def leave(self, transaction: HeldIntent) -> None:
-        """Given up: it goes from its round, and nothing may be built on its states."""
+        """Given up: take it out of its round and let nothing be built on its states."""
         self.slots.refuse_states_of(transaction.leaf)
         self.settle(transaction)
 
     def set_apart(self, transaction: HeldIntent) -> None:
-        """It is not endorsed yet, and shares no round with other senders: nothing of theirs is to stand on it."""
+        """Move an unendorsed transition to rounds of its sender alone; transitions of others must not depend on it."""
         if transaction.is_apart or transaction.transition is None:
             return
         opened, transaction.is_apart = transaction.round, True
@@ -136,12 +136,12 @@ class Rounds:
             self._unqueue(transaction)
             self._queue((transaction,))
         elif transaction.round is opened:
-            # Else one that stood on it has left the round and dissolved it.
+            # Otherwise a dependent has left the round and dissolved it.
             self._ask_anew(opened)
         self.coordinator.something_changed()
 
     def settle(self, transaction: HeldIntent) -> None:
-        """It has its outcome, or was given up: its round no longer waits for it."""
+        """It has its outcome or was given up: its round no longer waits for it."""
         opened, transaction.round = transaction.round, None
         self.permissions.forget(transaction, opened)
         if opened is None:
@@ -155,7 +155,7 @@ class Rounds:
         self.coordinator.something_changed()
 
     def _unqueue(self, transaction: HeldIntent) -> None:
-        """It awaits no round any more, and no verification."""
+        """Remove it from the queues for a round and for verification."""
         self.signers.drop(transaction)
         for queue in (self.unrounded, self.apart):
             if transaction in queue:
@@ -163,7 +163,7 @@ class Rounds:
                 return
 
     def take_endorsement(self, peer: NodeName, response: EndorsementResponse) -> None:
-        """A signature over the whole round, or what an endorser refuses of it."""
+        """Take a signature over the whole round, or an endorser's refusals of members."""
         opened = self._round_asked(peer, response.request_id)
         if opened is None or response.digest != opened.digest:
             return
@@ -197,7 +197,7 @@ class Rounds:
         return Signed(peer, digest, refusal.signature)
 
     def take_refusals_verified(self, event: EndorsersVerified) -> None:
-        """A refusal whose signature is not the endorser's own is as good as unsigned: it ends nothing."""
+        """Take the verdict on refusals; one whose signature is false counts as unsigned and ends nothing."""
         doubts = ((opened, peer) for opened in self.rounds.values() for peer in opened.doubted)
         for opened, peer in tuple(doubts):
             if opened.doubted[peer].id == event.request_id:
@@ -223,7 +223,7 @@ class Rounds:
         self.coordinator.something_changed()
 
     def take_verified(self, event: EndorsementVerified) -> None:
-        """A signature counts when it is the endorser's own; another is as good as none, and is asked for again."""
+        """Count a signature that is the endorser's own; otherwise request it again."""
         found = (each for each in self.rounds.values() if each.wanted == event.digest)
         opened = self.rounds.get(event.digest) or next(found, None)
         is_wanted = opened is not None and opened.wanted == event.digest and opened.phase is Phase.ENDORSING
@@ -249,9 +249,9 @@ class Rounds:
             self._endorse(opened)
 
     def take_endorsement_error(self, peer: NodeName, error: EndorsementError) -> None:
-        """By §5 the endorser cannot accept us now, or it lacks states, or its domain failed: no refusal.
+        """Repeat the request under a new id; this is no refusal.
 
-        It is asked again, by a new id.
+        By §5 the endorser cannot accept this coordinator now, or it lacks states, or its domain failed.
         """
         opened = self._round_asked(peer, error.request_id)
         if opened is None:
@@ -259,7 +259,7 @@ class Rounds:
         opened.rejections[peer] = error.rejection.value
         self._renew_request(opened, peer)
         if error.rejection is Rejection.MISSING_STATES:
-            # The rest it asks others for, and is asked again in a while.
+            # The endorser requests the other states elsewhere and gets the request again later.
             if opened.showing.take_missing(peer, error.missing):
                 self._request_endorsement(opened, peer)
             self._note_lack(opened, peer, error.missing)
@@ -270,10 +270,10 @@ class Rounds:
             self.coordinator.endorser_follows(peer, error.accepted)
 
     def _note_unjudged(self, opened: Round, peer: NodeName, leaves: frozenset[Leaf]) -> None:
-        """Where too many fail to judge for the round to be endorsed, the members on which they fail go alone.
+        """If too many fail to judge for the round to be endorsed, the members on which they fail go alone.
 
-        If they judge other senders of the round, these are on probation: a sender decides whether its transitions can
-        be judged, for example by what its node tells endorsers of its party.
+        If they judge other senders of the round, the senders of those members are on probation: a sender decides
+        whether its transitions can be judged, for example by what its node reports to endorsers about its party.
         """
         for member in opened.members.values():
             if member.leaf in leaves:
@@ -290,7 +290,7 @@ class Rounds:
                 self.coordinator.isolate(sender)
 
     def _note_lack(self, opened: Round, peer: NodeName, missing: tuple[Leaf, ...]) -> None:
-        """An endorser asks the members for what we cannot show. If it lacks it all the same, perhaps nobody has it."""
+        """Count reports of an endorser that lacks states this node cannot show; perhaps no node has them."""
         leaves = tuple(leaf for leaf in missing if leaf not in opened.showing.makers)
         before = opened.lacking.get(peer)
         opened.lacking[peer] = Lack(leaves, before.times + 1 if before is not None else 1)
@@ -299,7 +299,7 @@ class Rounds:
             self._separate(opened)
 
     def _separate(self, opened: Round) -> None:
-        """Too many endorsers lack a state: who named it goes apart. If nobody did, every sender goes apart."""
+        """Too many endorsers lack a state: isolate the senders that name it, or set every member apart."""
         lacked = {leaf for lack in opened.lacking.values() for leaf in lack.leaves}
         members = tuple(opened.members.values())
         naming = [member for member in members if not lacked.isdisjoint(leaves_named(member))]
@@ -312,7 +312,7 @@ class Rounds:
             self.set_apart(member)
 
     def _separate_within(self, opened: Round, naming: list[HeldIntent]) -> None:
-        """In a round of one sender they go alone; one that is alone is assembled again, and later each time."""
+        """In a round of one sender they go alone; a single member is assembled again."""
         assert opened.apart is not None, "the round has one sender"
         self.coordinator.probation.note_fault(opened.apart)
         if len(opened.members) == 1:
@@ -324,14 +324,14 @@ class Rounds:
         self.coordinator.something_changed()
 
     def _renew_request(self, opened: Round, peer: NodeName) -> None:
-        """A retry after an error has a new request id (protocol §4.2)."""
+        """Give a retry after an error a new request id (protocol §4.2)."""
         opened.doubted.pop(peer, None)
         del self.round_by_request[opened.requests[peer]]
         opened.requests[peer] = self.context.next_id()
         self.round_by_request[opened.requests[peer]] = opened
 
     def open_rounds(self) -> None:
-        """Everything that is assembled and has gathered goes, up to `round_max`, while not too many are under way."""
+        """Open rounds of gathered transitions, up to `round_max` each, while not too many are under way."""
         config = self.context.config
         if self.signers.unasked:
             self.signers.ask()
@@ -353,9 +353,9 @@ class Rounds:
             self._open_rounds_apart()
 
     def _whose_turn_it_is(self) -> list[HeldIntent]:
-        """All that await a round, but for senders that have filled one lately, and what stands on theirs.
+        """Return those that await a round, without senders that filled one lately and without their dependents.
 
-        A few transitions may take all the gas of a round: who filled one gets the next when nobody else is left.
+        A few transitions may take all the gas of a round: a sender that filled one waits until no other sender is left.
         """
         skipped: set[Leaf] = set()
         waiting: list[HeldIntent] = []
@@ -369,7 +369,7 @@ class Rounds:
         return waiting or self.unrounded
 
     def _note_filled(self, taken: list[HeldIntent], waiting: list[HeldIntent]) -> None:
-        """One sender has a round to itself, and others wait."""
+        """Note a sender that has a round to itself while others wait."""
         sender = taken[0].sender
         if len(taken) < len(waiting) and all(transaction.sender == sender for transaction in taken):
             self.filled_by[sender] = None
@@ -383,7 +383,7 @@ class Rounds:
                 self._open_round(taken[:1] if self.coordinator.probation.is_doubted(sender) else taken, sender)
 
     def must_ride_apart(self, transaction: HeldIntent) -> bool:
-        """Its sender is on probation, or brings a short bound, or it stands on what is apart and not dispatched.
+        """Whether its sender is on probation, its bound is short, or it depends on an apart, undispatched one.
 
         Or its plan names endorsers, which may take their time to approve it.
         """
@@ -400,14 +400,14 @@ class Rounds:
         return any(each is not None and each.is_apart and each.is_assembled for each in found)
 
     def _ahead_count(self) -> int:
-        """Rounds between their opening and their confirmation, those of before our restart among them (protocol §7)."""
+        """Rounds between opening and confirmation, including those from before the restart (protocol §7)."""
         return sum(opened.apart is None for opened in self.rounds.values()) + self._restored_count()
 
     def _restored_count(self) -> int:
         return len({handed.point.digest for handed in self.coordinator.restored.values()})
 
     def _may_open_apart(self, sender: NodeName) -> bool:
-        """Not too many rounds of this sender's own are under way; whose those of before our restart are is unknown."""
+        """Whether the sender's own rounds are not too many; senders of rounds from before the restart are unknown."""
         probation = self.coordinator.probation
         most = 1 if probation.is_doubted(sender) else self.context.config.apart_rounds_max
         own, others = stuck_rounds(self.context, self.rounds.values(), sender)
@@ -417,19 +417,19 @@ class Rounds:
         return len(self.rounds) - len(own) - len(others) + self._restored_count() < self.all_max
 
     def _waiting_apart(self, sender: NodeName) -> list[HeldIntent]:
-        """The transitions of this sender that await a round of its own, but for plans of rounds that are stuck."""
+        """Return this sender's transitions that await an apart round, except those with the plan of a stuck round."""
         own, _ = stuck_rounds(self.context, self.rounds.values(), sender)
         stuck = {opened.required for opened in own}
         return [each for each in self.apart if each.sender == sender and each.attesters.endorsers not in stuck]
 
     @property
     def all_max(self) -> int:
-        """How many rounds there may be, shared ones and those of senders on probation."""
+        """The maximum number of rounds: shared ones and those of senders on probation."""
         config = self.context.config
         return config.dispatch_ahead_max + config.apart_rounds_max * self.coordinator.quotas.places.sender_count
 
     def _endorsing_count(self) -> int:
-        """One that waits for a missing endorser longer than `state_timeout` does not count (protocol §7)."""
+        """Rounds in endorsement, without those that wait longer than `state_timeout` (protocol §7)."""
         since_ms = self.context.now_ms - self.context.config.state_timeout_ms
         return sum(
             opened.phase is Phase.ENDORSING and opened.apart is None and opened.opened_at_ms > since_ms
@@ -466,7 +466,7 @@ class Rounds:
             self._ask_missing(opened)
 
     def _expect(self, opened: Round, endorsers: Iterable[NodeName]) -> None:
-        """Ask these endorsers from now on; only answers to these requests count."""
+        """Request from these endorsers from now on; only answers to these requests count."""
         self._forget_requests(opened)
         opened.requests = {endorser: self.context.next_id() for endorser in endorsers}
         self.round_by_request.update(dict.fromkeys(opened.requests.values(), opened))
@@ -476,7 +476,7 @@ class Rounds:
             del self.round_by_request[request_id]
 
     def _ask_missing(self, opened: Round) -> None:
-        """Ask those that have not answered; less often after `state_timeout`, but never not at all."""
+        """Repeat the requests without answer; less often after `state_timeout`, but without end."""
         opened.showing.begin_anew()
         for endorser in opened.missing():
             self._request_endorsement(opened, endorser)
@@ -512,7 +512,7 @@ class Rounds:
             opened.showing.note_seen(endorser, opened.members.values())
 
     def _round_asked(self, peer: NodeName, request_id: RequestId) -> Round | None:
-        """The round that this answer is for, if the request is the current one for that endorser."""
+        """Return the round that this answers, if the request is the current one for that endorser, else None."""
         opened = self.round_by_request.get(request_id)
         if opened is None or opened.phase is not Phase.ENDORSING or opened.requests.get(peer) != request_id:
             return None
@@ -529,7 +529,7 @@ class Rounds:
         self.coordinator.something_changed()
 
     def _weigh_refusals(self, opened: Round) -> None:
-        """Leave the endorser out, or let the refused leave and ask the rest again (protocol §4.2)."""
+        """Continue without the endorser, or drop the refused members and ask again for the rest (protocol §4.2)."""
         spare = opened.spare(self.context.contract)
         by_intent: dict[IntentId, dict[NodeName, Refusal]] = {}
         for endorser, refusals in opened.refusals.items():
@@ -547,9 +547,9 @@ class Rounds:
             self._reject(opened, transaction, found)
 
     def _reject(self, opened: Round, transaction: HeldIntent, refusals: dict[NodeName, Refusal]) -> None:
-        """It leaves. Where states are kept for others nothing is wrong with it: those states are locked from now on."""
+        """Drop a refused member; if its states are only reserved for others it is valid, and those are locked now."""
         if transaction.transition is None:
-            return  # What it stood on was refused too, and has taken it along.
+            return  # A dependency was refused too, and has reset it.
         spare, made = opened.spare(self.context.contract), transaction.made
         kept = believed_of(self.context.contract, self.coordinator.may_be_kept, made, refusals.values())
         is_counted = sum(not names_any(kept, refusal) for refusal in refusals.values()) > spare
@@ -566,15 +566,15 @@ class Rounds:
                 self.coordinator.voids.want(each.intent, transaction.sender)
 
     def _may_be_proved(self, opened: Round, signed_count: int) -> bool:
-        """Some refusals bear no signature, and endorsers that have not answered may still sign enough of them.
+        """Whether unanswered endorsers may still sign enough refusals, where some refusals are unsigned.
 
-        Its sender ends it by signed refusals alone: without them it would come back, and be refused so for ever.
+        Its sender ends it only by signed refusals: without them it would come back and be refused again, without end.
         """
         spare = opened.spare(self.context.contract)
         return signed_count <= spare < signed_count + len(opened.missing()) and opened.ask_count < EVIDENCE_ASKS_MAX
 
     def _ask_anew(self, opened: Round) -> None:
-        """The endorsers cannot sign this round as it is: what is left of it goes into new ones."""
+        """Dissolve a round that the endorsers cannot sign as it is; its members go into new ones."""
         members = list(opened.members.values())
         for transaction in members:
             transaction.round = None
@@ -582,9 +582,9 @@ class Rounds:
         self._queue(members)
 
     def _queue(self, some: Iterable[HeldIntent]) -> None:
-        """They await a round again, in the order of assembly, in which both queues always are.
+        """Queue them for a round again, in the order of assembly, which both queues keep.
 
-        Each is put in its place: thousands may come back one by one, when their sender is put on probation.
+        Each is inserted in its place: thousands may come back one by one when their sender is put on probation.
         """
         placed = self.coordinator.graph.placed
         for transaction in some:

@@ -1,18 +1,18 @@
 """The transitions that an endorser has seen and whose states are not in its store: one per contract and node.
 
-Theory of operation. To judge a transition an endorser needs the content of what it spends and reads. What was
-distributed to it is in its store. What was not, because it has not been dispatched or has not arrived, was made by a
-transition that it has checked itself, and which it remembers here, or that the coordinator shows it with the round
-(`makers`). It is remembered until its states are durable at this node; being on the chain is not enough, for who is to
-distribute them may have died, and neither is a skip, for what was skipped may be committed later. Nothing of this is
-durable: a restarted endorser says what it lacks.
+Theory of operation. To judge a transition an endorser needs the contents of the states that it spends and reads. Those
+distributed to it are in its store. Others, not dispatched or not arrived yet, were made by a
+transition that it has checked itself, and which it records here, or that the coordinator shows it with the round
+(`makers`). An entry stays until its states are durable at this node; being on the chain is not enough, because the node
+that is to distribute them may have died, and neither is a skip, because a skipped one may be committed later. None of
+this is durable: a restarted endorser reports which states it lacks.
 
-What is remembered is bounded, and each entry is on somebody's account: on that of the coordinator that shows it, who
-may have made it up, and once we have signed it, on that of its sender, whose party signed it too. The oldest entry of
-the largest account goes first, so that whoever floods an endorser displaces only what is its own. Of two copies of a
-leaf the one with more contents stays. What we signed stays until a copy with the same lists, signature and bound is
+The memory is bounded, and each entry is on a node's account: on that of the coordinator that shows it, which
+may have made it up, and once this node has signed it, on that of its sender, whose party signed it too. The oldest
+entry of the largest account goes first, so that a node that floods an endorser displaces only its own. Of two copies of
+a leaf the one with more contents stays. A signed entry stays until a copy with the same lists, signature and bound is
 durable: by its signature a sender that lost its disk knows its own work. Fields of a newer version, which no leaf
-binds, are dropped: a coordinator could make another sender's account as large as it likes with them.
+binds, are dropped: a coordinator could make another sender's account arbitrarily large with them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rota.wire.sizes import transition_bytes
 SEEN_MAX: Final = 1_024
 SEEN_BYTES_MAX: Final = 8_388_608
 
-# A node, and whether it is the sender of what we have signed, or the coordinator that shows it.
+# A node, and whether it is the sender of a signed transition or the coordinator that shows it.
 Owner: TypeAlias = tuple[NodeName, bool]
 
 
@@ -47,7 +47,7 @@ class _Account:
 
 
 class Seen:
-    """What has been seen, by leaf, and whose account it is on, the latest last."""
+    """The transitions seen, by leaf and account, the latest last."""
 
     def __init__(self) -> None:
         self._entries: dict[Leaf, _Entry] = {}
@@ -58,17 +58,17 @@ class Seen:
         return len(self._entries)
 
     def note(self, transition: Consistent, shown_by: NodeName, size_bytes: int | None = None) -> None:
-        """Remember what a coordinator shows, if there is a content in it that we may see; its size, if it is known."""
+        """Record a transition that a coordinator shows, if this node may see any of its contents."""
         self._note(transition, (shown_by, False), size_bytes)
 
     def note_signed(self, transition: Consistent, sender: NodeName) -> None:
-        """We have signed it: it may be committed, and no coordinator can make us forget it for another's."""
+        """Move it to its sender's account: it is signed and may be committed, so no coordinator may displace it."""
         leaf, owner = transition.leaf, (sender, True)
         known = self._entries.get(leaf)
         if known is None or known.transition is not transition:
             self._note(transition, owner)
         elif known.owner != owner:
-            # As nearly always: it was noted when we began to judge it, and goes from one account to another.
+            # The usual case: it was noted when the check began, and moves from one account to the other.
             before, after = self._accounts[known.owner], self._accounts.get(owner)
             if after is None:
                 after = self._accounts[owner] = _Account()
@@ -117,19 +117,19 @@ class Seen:
             self.forget(next(iter(max(self._accounts.values(), key=lambda each: each.size_bytes).leaves)))
 
     def find(self, leaves: Iterable[Leaf]) -> tuple[Consistent, ...]:
-        """Those of these that we remember."""
+        """Return the recorded transitions of these leaves."""
         return tuple(self._entries[leaf].transition for leaf in leaves if leaf in self._entries)
 
     def equal_to(self, transition: Transition) -> Consistent | None:
-        """What we remember, if it equals this copy in every field."""
+        """Return the recorded transition if it equals this copy in every field, else None."""
         entry = self._entries.get(transition.leaf)
         return entry.transition if entry is not None and entry.transition == transition else None
 
     def stored(self, transition: Transition) -> None:
-        """This copy is durable here: nothing is to be remembered of it, unless we have seen more of it.
+        """Forget the transition once this copy is durable here, unless the recorded one has more contents.
 
-        The domain has judged the lists of what we signed, and its party's signature of leaf and bound was verified. A
-        copy with others does not take its place: it would keep the states from nodes that may see them, and from the
+        For a signed one the domain has judged the lists, and its party's signature of leaf and bound was verified. A
+        copy with other ones does not replace it: it would keep the states from nodes that may see them, and from the
         sender the proof that they are its own.
         """
         entry = self._entries.get(transition.leaf)
@@ -140,7 +140,7 @@ class Seen:
             self.forget(transition.leaf)
 
     def forget(self, leaf: Leaf) -> None:
-        """Its states are in the store, or there is no room for it."""
+        """Forget it: its states are in the store, or there is no room for it."""
         entry = self._entries.pop(leaf, None)
         if entry is None:
             return
@@ -153,7 +153,7 @@ class Seen:
 
 
 def _bound_by_its_leaf(transition: Consistent) -> Consistent:
-    """The transition without fields that we do not know."""
+    """Return the transition without unknown fields."""
     if not transition.unknown and not any(state.unknown for state in transition.outputs):
         return transition
     outputs = tuple(replace(state, unknown=b"") for state in transition.outputs)
@@ -168,6 +168,6 @@ def _content_count(transition: Transition) -> int:
 
 
 def _unbound_of(transition: Transition) -> tuple[list[tuple[NodeName, ...]], bytes, int]:
-    """What no leaf binds, and an endorser verifies before it signs."""
+    """Return the fields that no leaf binds, and that an endorser verifies before it signs."""
     lists = [state.distribution for state in transition.outputs]
     return lists, transition.signature, transition.valid_until_s

@@ -1,9 +1,9 @@
-"""Who ranks where in a block range: a pure function that every node computes alike (protocol §2).
+"""The ranking of nodes in a block range: a pure function that every node computes alike (protocol §2).
 
-The members stand on a ring of 2^64 places, each at many of them; a range of a contract is a point on
-that ring; who stands nearest, in either direction, coordinates, and the others follow by distance.
-Removing a member therefore moves nobody else, and contracts with one committee do not all pick the
-same node. `sender` and `static` are rankings of length one: there is no second code path.
+The members are on a ring of 2^64 places, each at many of them; a range of a contract is a point on
+that ring; the member nearest to it, in either direction, coordinates, and the others follow by distance.
+Removing a member therefore does not reorder the others, and contracts with one committee do not all have the
+same leader. `sender` and `static` are rankings of length one: there is no second code path.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def ring_place(text: str) -> int:
 
 
 def ranking(contract: Contract, block_range: int, sender: NodeName) -> tuple[NodeName, ...]:
-    """All who may coordinate what `sender` delegates in this range, most preferred first."""
+    """Return all nodes that may coordinate intents of `sender` in this range, most preferred first."""
     if contract.mode is Mode.SENDER:
         return (sender,)
     if contract.mode is Mode.STATIC:
@@ -45,7 +45,7 @@ def rank_by_distance(
     place: RingHash = ring_place,
     ring_size: int = RING_SIZE,
 ) -> tuple[NodeName, ...]:
-    """The committee by the distance of each member's nearest place to the point; ties by name."""
+    """Return the committee by the distance of each member's nearest place to the point; ties by name."""
 
     def distance(member: NodeName) -> tuple[int, NodeName]:
         places = places_of(member, virtual_nodes, place)
@@ -56,7 +56,7 @@ def rank_by_distance(
 
 @lru_cache(maxsize=PLACES_KEPT_MAX)
 def places_of(member: NodeName, virtual_nodes: int, place: RingHash) -> array[int]:
-    """Where a member stands; its places depend on it alone, so they are kept per member, in eight bytes each."""
+    """Return the places of a member; they depend on it alone, so they are cached per member, in eight bytes each."""
     return array("Q", sorted(place(f"{member}#{index}") for index in range(virtual_nodes)))
 
 
@@ -68,7 +68,7 @@ def _ranking_kept(
 
 
 def _distance_to_nearest(places: array[int], point: int, ring_size: int) -> int:
-    """One binary search; the ring closes, so the first place is also the neighbour of the last."""
+    """Binary search for the nearest place; the ring closes, so the first place is also the neighbour of the last."""
     after = bisect_left(places, point)
     neighbours = (places[after - 1], places[after % len(places)])
     return min(min((place - point) % ring_size, (point - place) % ring_size) for place in neighbours)

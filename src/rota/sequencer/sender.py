@@ -1,9 +1,9 @@
-"""Whom do I delegate to: one node's sender for one contract.
+"""One node's sender for one contract: decides which node to delegate intents to.
 
 Theory of operation. The sender keeps all its undispatched intents with one node, its current delegate.
-It asks the ranking for one when it has none, follows the accepted coordinator while that is live (sticky)
-or the ranking of each range (strict), and leaves it when it is silent, unavailable, or says that it
-closes. Delegating is the only test of availability: a command is repeated until it is answered, and who
+It takes one from the ranking when it has none, follows the accepted coordinator while that is live (sticky)
+or the ranking of each range (strict), and leaves it when it is silent, unavailable, or
+closing. Delegating is the only test of availability: a command is repeated until it is answered, and a node that
 does not answer in time is unavailable for a while and listed as tried. An accepted intent holds a lease
 that the delegate's heartbeats renew by listing it; a missing heartbeat is only a hint to delegate again.
 Being listed is not enough: a delegate with which none of our intents comes further is demoted (`progress.py`).
@@ -44,13 +44,13 @@ from rota.wire.sizes import delegation_bytes, fitting
 
 
 class State(Enum):
-    """What a sender is doing (seed 2)."""
+    """State of a sender (seed 2)."""
 
     IDLE = "Idle"
     OBSERVING = "Observing"
     SENDING = "Sending"
 
-    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    # Each state exists once, so its address identifies it; Enum would hash the name at every table look-up.
     __hash__ = object.__hash__
 
 
@@ -84,7 +84,7 @@ def nothing_left(sender: Sender, event: TransactionConfirmed) -> bool:
 
 
 def is_from_delegate(sender: Sender, event: HeartbeatReceived) -> bool:
-    """from the delegate, which goes on"""
+    """from the delegate, and not leaving"""
     return event.peer == sender.delegate and event.heartbeat.state not in LEAVING
 
 
@@ -127,7 +127,7 @@ def delegate_is_behind(sender: Sender, event: DelegationRefused) -> bool:
 
 
 def redirect_may_be_followed(sender: Sender, event: DelegationRefused) -> bool:
-    """NotPreferredCoordinator, rarely; the one named is available, or not demoted and with a greater number for it"""
+    """NotPreferredCoordinator, rarely; the named node is available, or not demoted and named with a greater number"""
     active = event.rejected.active
     if active is None or not is_answer(sender, event) or not sender.may_follow_redirect(event.peer, active):
         return False
@@ -136,19 +136,19 @@ def redirect_may_be_followed(sender: Sender, event: DelegationRefused) -> bool:
 
 
 def delegate_has_no_ledger(sender: Sender, event: DelegationRefused) -> bool:
-    """NoLedger: it counts as tried"""
+    """NoLedger: the delegate counts as tried"""
     return is_answer(sender, event) and event.rejected.rejection is Rejection.NO_LEDGER
 
 
 def delegate_does_nothing(sender: Sender, event: ProgressDue) -> bool:
-    """none of our intents came further for the progress time-out, or others are much faster; there is another member"""
+    """no intent of ours came further for the progress time-out, or others are much faster; there is another member"""
     if not _is_waiting(sender) or len(sender.context.ranking(sender.context.block_range)) < 2:
         return False
     return sender.progress.left_ms(_deserves_patience(sender)) <= 0 or sender.progress.is_slow()
 
 
 def holder_does_nothing(sender: Sender, event: ProgressDue) -> bool:
-    """one that has our permission from an earlier turn ended none of our intents for four times the time-out"""
+    """a node with our permission from an earlier turn ended none of our intents for four times the time-out"""
     return _could_see(sender) and sender.progress.late_holder() is not None
 
 
@@ -158,7 +158,7 @@ def is_delegate(sender: Sender, event: PeerLost) -> bool:
 
 
 def may_be_chosen(sender: Sender, event: PeerHeard) -> bool:
-    """strict, or there is no delegate that is available; else under sticky nobody moves for that"""
+    """strict, or no delegate is available; otherwise a sticky contract keeps its delegate"""
     is_strict = sender.context.contract.rotation is Rotation.STRICT
     return is_strict or sender.delegate is None or not sender.is_available(sender.delegate)
 
@@ -171,24 +171,24 @@ def _is_open(sender: Sender, command_id: RequestId) -> bool:
 
 
 def answer_permission(sender: Sender, event: DispatchAnswersDue) -> None:
-    """The answers to one request travel together."""
+    """Send the answers to one request in one message."""
     sender.send_dispatch_answers()
 
 
 def keep_watching(sender: Sender, event: Event) -> None:
-    """A coordinator is active; look again when its heartbeats stop."""
+    """A coordinator is active; check again when its heartbeats stop."""
     due_ms = sender.context.after(sender.context.config.silence_ms + 1)
     sender.context.timers.set(sender, "heartbeat", due_ms, HeartbeatInterval())
 
 
 def delegate_ready(sender: Sender, event: Event) -> None:
-    """Find a delegate if there is none, and delegate what is ready."""
+    """Find a delegate if there is none, and delegate the intents that are ready."""
     sender.work_posted = False
     _reconsider(sender)
 
 
 def take_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
-    """Renew the leases of what it lists; what it has forgotten is delegated again, and what it had no room for."""
+    """Renew the leases of listed intents; delegate again those that it lost and those that it had no room for."""
     listing = sender.observer.peer(event.peer).listing
     if listing is None:
         sender.context.send(event.peer, ListingRequest(event.heartbeat.number))
@@ -205,12 +205,12 @@ def take_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
 
 
 def follow_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
-    """Somebody else is live, or the delegate closes: is another one preferred now?"""
+    """Another node is live, or the delegate closes: choose the delegate again."""
     _reconsider(sender)
 
 
 def check_delegate(sender: Sender, event: HeartbeatInterval) -> None:
-    """Silent: another one. Overdue: delegate again at once, as a test. A lease that ran out: delegate again."""
+    """Delegate intents whose lease ran out; change a silent delegate, test an overdue one by delegating again."""
     config = sender.context.config
     for transaction in tuple(sender.delegated.values()):
         if transaction.lease_ms is None or sender.context.now_ms - transaction.lease_ms >= config.silence_ms:
@@ -222,7 +222,7 @@ def check_delegate(sender: Sender, event: HeartbeatInterval) -> None:
 
 
 def reconsider_for_range(sender: Sender, event: NewBlock) -> None:
-    """The ranking is asked again."""
+    """Consult the ranking again."""
     if sender.awaited_range is not None:
         _stop_waiting(sender)
         sender.delegate = None
@@ -230,7 +230,7 @@ def reconsider_for_range(sender: Sender, event: NewBlock) -> None:
 
 
 def take_answers(sender: Sender, event: DelegationAnswered) -> None:
-    """Per intent: held from now on, or no room yet, or past our hands already."""
+    """Take the answer for each intent: accepted or held, no room yet, dispatched already, or rejected."""
     _close_command(sender)
     sender.attempt = 0
     sender.why_waiting = ""
@@ -254,7 +254,7 @@ def take_answers(sender: Sender, event: DelegationAnswered) -> None:
 
 
 def wait_for_range(sender: Sender, event: DelegationRefused) -> None:
-    """We are behind, by its word: wait until our own index is there, but not for long."""
+    """By the delegate's claim the own index is behind: wait for its range, at most for `ledger_grace`."""
     _close_command(sender)
     sender.awaited_range = _claimed_range(sender, event)
     sender.why_waiting = f"our index must reach height {event.rejected.observed_height}"
@@ -263,13 +263,13 @@ def wait_for_range(sender: Sender, event: DelegationRefused) -> None:
 
 
 def give_up_on_laggard(sender: Sender, event: DelegationRefused) -> None:
-    """A delegate that stays behind counts as tried."""
+    """Mark a delegate that stays behind as unavailable."""
     sender.behind_since_ms = None
     _mark_unavailable(sender, event.peer, "its index is behind")
 
 
 def retry_later(sender: Sender, event: DelegationRefused) -> None:
-    """The delegate is behind, or names nobody that we can reach: again in a while."""
+    """The delegate is behind, or names no node that may be followed: retry after a backoff."""
     _close_command(sender)
     if event.rejected.rejection is Rejection.MISMATCHED_BLOCK_HEIGHT and sender.behind_since_ms is None:
         sender.behind_since_ms = sender.context.now_ms
@@ -278,7 +278,7 @@ def retry_later(sender: Sender, event: DelegationRefused) -> None:
 
 
 def follow_redirect(sender: Sender, event: DelegationRefused) -> None:
-    """Delegate to the one that it names; remember how much it knew of it."""
+    """Delegate to the named node; record which heartbeat of it the redirect knew."""
     active = event.rejected.active
     assert active is not None, "a redirect names somebody"
     sender.note_redirect(event.peer, active, event.rejected.active_number)
@@ -286,24 +286,24 @@ def follow_redirect(sender: Sender, event: DelegationRefused) -> None:
 
 
 def pass_over(sender: Sender, event: DelegationRefused) -> None:
-    """It has no ledger: the next of the ranking."""
+    """The delegate has no ledger: take the next of the ranking."""
     _mark_unavailable(sender, event.peer, "it has no ledger")
 
 
 def repeat_commands(sender: Sender, event: DelegationRepeatDue) -> None:
-    """Repeated until accepted or rejected."""
+    """Repeat the command until it is accepted or rejected."""
     assert sender.command is not None, "a command's timers end with it"
     _send(sender, sender.command)
 
 
 def find_unavailable(sender: Sender, event: DelegationTimedOut) -> None:
-    """No answer in time: the next of the ranking."""
+    """No answer in time: take the next of the ranking."""
     assert sender.delegate is not None, "a command has a delegate"
     _mark_unavailable(sender, sender.delegate, "it did not answer a delegation")
 
 
 def stop_waiting_for_range(sender: Sender, event: RangeOverdue) -> None:
-    """Our own index did not get where the delegate says that it is: it counts as tried."""
+    """The own index did not reach the range that the delegate claims: mark it unavailable."""
     assert sender.delegate is not None, "who waits for a range was told so by a delegate"
     _stop_waiting(sender)
     sender.observer.doubt(sender.delegate)
@@ -311,7 +311,7 @@ def stop_waiting_for_range(sender: Sender, event: RangeOverdue) -> None:
 
 
 def demote_delegate(sender: Sender, event: ProgressDue) -> None:
-    """It does nothing for us: another one, also for what has our permission there."""
+    """The delegate does nothing for us: take another one, also for intents with our permission there."""
     assert sender.delegate is not None, "who does nothing was asked"
     if sender.progress.left_ms(_deserves_patience(sender)) > 0:
         sender.progress.pace.note_left()
@@ -319,7 +319,7 @@ def demote_delegate(sender: Sender, event: ProgressDue) -> None:
 
 
 def demote_holder(sender: Sender, event: ProgressDue) -> None:
-    """It has our permission and does nothing with it, whoever coordinates now."""
+    """A node does nothing with our permission, whichever node coordinates now: demote it."""
     node = sender.progress.late_holder()
     assert node is not None, "the guard has found it"
     _demote(sender, node)
@@ -339,7 +339,7 @@ def _demote(sender: Sender, node: NodeName) -> None:
 
 
 def watch_progress(sender: Sender, event: ProgressDue) -> None:
-    """Look again in a while; while nothing waits for it, or nobody could do better, it is not to blame."""
+    """Check again later. A delegate is not to blame while no intent waits for it or none could do better."""
     sender.progress.wait_for(_holders(sender) if _could_see(sender) else frozenset())
     sender.progress.note_held_back(_held_back_count(sender))
     if _is_waiting(sender):
@@ -350,7 +350,7 @@ def watch_progress(sender: Sender, event: ProgressDue) -> None:
 
 
 def try_again(sender: Sender, event: RetryDue) -> None:
-    """The walk starts again from the first, or what was rejected or found no room is tried again."""
+    """Restart the walk at the first of the ranking, or retry intents that were rejected or found no room."""
     _expect_room(sender)
     if sender.choice() is None:
         sender.unavailable.clear()
@@ -364,23 +364,23 @@ def try_again(sender: Sender, event: RetryDue) -> None:
 
 
 def leave_delegate(sender: Sender, event: PeerLost) -> None:
-    """A lost connection: another one at once."""
+    """The connection is lost: choose another delegate at once."""
     _reconsider(sender)
 
 
 def note_heard(sender: Sender, event: PeerHeard) -> None:
-    """It is available again."""
+    """The peer is available again."""
     sender.heard(event.peer)
 
 
 def reconsider_for_peer(sender: Sender, event: PeerHeard) -> None:
-    """It is available again, and may lead this range, or be the only one that we can reach."""
+    """The peer is available again: it may lead this range, or be the only reachable one."""
     sender.heard(event.peer)
     _reconsider(sender)
 
 
 def rest(sender: Sender, event: Event) -> None:
-    """Nothing to send: no delegate, no timers."""
+    """No intent to send: no delegate, no timers."""
     sender.end_posted = False
     _close_command(sender)
     sender.delegate = None
@@ -392,18 +392,18 @@ def rest(sender: Sender, event: Event) -> None:
 
 
 def rest_and_watch(sender: Sender, event: Event) -> None:
-    """Nothing to send, but a coordinator to observe."""
+    """No intent to send, but a coordinator to observe."""
     rest(sender, event)
     keep_watching(sender, event)
 
 
 def note_end(sender: Sender, event: TransactionConfirmed) -> None:
-    """Others are left."""
+    """Other intents are left."""
     sender.end_posted = False
 
 
 def _reconsider(sender: Sender) -> None:
-    """Keep the delegate, or change to the one that is to be chosen now; then delegate what is ready."""
+    """Keep the delegate or change to the one to be chosen now; then delegate the intents that are ready."""
     if sender.awaited_range is not None and sender.context.block_range < sender.awaited_range:
         return
     chosen = sender.choice()
@@ -417,12 +417,12 @@ def _reconsider(sender: Sender) -> None:
         _call_back_strays(sender, f"{chosen} is the coordinator now")
         _delegate_pending(sender)
     if sender.delegated and not sender.context.timers.is_set(sender, "heartbeat"):
-        # After a reorganisation our delegate may take for finished what it holds, and send us no heartbeats.
+        # After a reorganisation the delegate may regard an intent that it holds as finished, and send no heartbeats.
         _watch_delegate(sender)
 
 
 def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
-    """Every undispatched intent goes to the new one."""
+    """Give every undispatched intent to the new delegate."""
     _close_command(sender)
     sender.context.timers.cancel(sender, "retry")
     sender.delegate, sender.delegate_number = chosen, sender.latest_number_of(chosen)
@@ -437,14 +437,14 @@ def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
 
 
 def _call_back_strays(sender: Sender, reason: str) -> None:
-    """What is with another delegate, for example because the ledger skipped it there, comes to the current one."""
+    """Recall intents that are with another delegate, for example because the ledger skipped them there."""
     for transaction in sender.possible_strays():
         if transaction.delegate != sender.delegate:
             transaction.handle(CoordinatorChanged(reason))
 
 
 def _delegate_pending(sender: Sender) -> None:
-    """Delegate what is ready, in one command at a time: what comes meanwhile makes the next one bigger."""
+    """Delegate ready intents, one command at a time; those that arrive meanwhile make the next one bigger."""
     if not sender.pending or sender.command is not None or sender.is_full:
         return
     if sender.context.timers.is_set(sender, "retry"):
@@ -454,7 +454,7 @@ def _delegate_pending(sender: Sender) -> None:
 
 
 def _send_command(sender: Sender, transactions: list[SenderTransaction]) -> None:
-    """A new command; it is repeated until it is answered or its time is up."""
+    """Send a new command; it is repeated until it is answered or times out."""
     if not transactions:
         return
     for transaction in transactions:
@@ -468,7 +468,7 @@ def _send_command(sender: Sender, transactions: list[SenderTransaction]) -> None
 
 
 def _renumber(sender: Sender, transaction: SenderTransaction) -> None:
-    """The number grows when the delegate or its incarnation changes (protocol §4.3)."""
+    """Increase the number when the delegate or its incarnation changes (protocol §4.3)."""
     assert sender.delegate is not None, "delegating needs a delegate"
     incarnation = sender.observer.peer(sender.delegate).incarnation
     is_same_life = transaction.delegate_incarnation in (0, incarnation)
@@ -505,7 +505,7 @@ def _close_command(sender: Sender) -> None:
 
 
 def _note_full(sender: Sender) -> None:
-    """Its next heartbeat means that there may be room; who holds nothing of ours may send none, so we ask again too."""
+    """Wait for room: until its next heartbeat, or until a timer, as a node without intents of ours may send none."""
     sender.is_full = True
     due_ms = sender.context.after(sender.context.config.delegation_timeout_ms)
     sender.context.timers.set(sender, "room", due_ms, RetryDue())
@@ -524,7 +524,7 @@ def _mark_unavailable(sender: Sender, node: NodeName, reason: str) -> None:
 
 
 def _claimed_range(sender: Sender, event: DelegationRefused) -> int:
-    """The range that it says it is in, as far as that counts."""
+    """Return the range that it claims to be in, as far as that counts."""
     height = sender.observer.height_bound(event.peer, event.rejected.observed_height)
     return sender.context.contract.range_at(height)
 
@@ -535,7 +535,7 @@ def _stop_waiting(sender: Sender) -> None:
 
 
 def _could_see(sender: Sender) -> bool:
-    """We have a ledger, and enough endorsers are there for anybody to do something."""
+    """Whether this node has a ledger and enough endorsers are there for any coordinator to make progress."""
     contract, delegate = sender.context.contract, sender.delegate
     if delegate is None or not sender.context.has_ledger:
         return False
@@ -543,37 +543,37 @@ def _could_see(sender: Sender) -> bool:
 
 
 def _is_waiting(sender: Sender) -> bool:
-    """The delegate has something to do for us, and we could see it."""
+    """Whether the delegate has work for us, and this node could see its results."""
     if not _could_see(sender):
         return False
     return any(True for _ in _asked(sender)) or _is_on_its_way(sender)
 
 
 def _asked(sender: Sender) -> Iterator[SenderTransaction]:
-    """What the delegate is to bring further, as far as our own node knows."""
+    """Return the intents that the delegate is to bring further, by this node's knowledge."""
     ready = (transaction for transaction in sender.pending.values() if transaction.is_with_delegate)
     return (transaction for transaction in chain(sender.delegated.values(), ready) if not transaction.is_held_up)
 
 
 def _deserves_patience(sender: Sender) -> bool:
-    """The delegate has a permission of ours, or nothing of ours but what has to wait for others."""
+    """Whether the delegate has a permission of ours, or only intents of ours that have to wait for others."""
     return _is_on_its_way(sender) or all(transaction.needs_more_time for transaction in _asked(sender))
 
 
 def _held_back_count(sender: Sender) -> int:
-    """How many of our open intents no coordinator could bring further, for example because of a dependency."""
+    """Return how many open intents no coordinator could bring further, for example because of a dependency."""
     ready = [transaction for transaction in sender.pending.values() if transaction.is_with_delegate]
     at_delegate = chain(ready, sender.delegated.values())
     return len(sender.pending) - len(ready) + sum(_waits_for_others(transaction) for transaction in at_delegate)
 
 
 def _waits_for_others(transaction: SenderTransaction) -> bool:
-    """As far as our own node knows, no coordinator could get it endorsed at present."""
+    """Whether, by this node's knowledge, no coordinator could get it endorsed at present."""
     return transaction.is_kept_away or transaction.needs_more_time
 
 
 def _is_there(sender: Sender, delegate: NodeName, node: NodeName) -> bool:
-    """Not silent. That the delegate lists it as tried does not count: one that does nothing would list all others."""
+    """Whether it is not silent. The delegate's `tried` list does not count: an idle delegate would list all others."""
     observer = sender.observer
     if not observer.is_silent(node):
         return True
@@ -583,12 +583,12 @@ def _is_there(sender: Sender, delegate: NodeName, node: NodeName) -> bool:
 
 
 def _is_on_its_way(sender: Sender) -> bool:
-    """Something of ours has our permission there."""
+    """Whether the delegate has a permission of ours."""
     return sender.delegate is not None and bool(_permitted_to(sender, sender.delegate))
 
 
 def _holders(sender: Sender) -> frozenset[NodeName]:
-    """Who has a permission of ours and is not the delegate any more."""
+    """Return the nodes that have a permission of ours and are not the delegate any more."""
     holders = {transaction.delegate for transaction in sender.permitted.values()}
     return frozenset(node for node in holders if node not in (None, sender.delegate))
 
@@ -604,7 +604,7 @@ def _watch_progress(sender: Sender) -> None:
 
 
 def _retry_after(sender: Sender, first_ms: int) -> None:
-    """Grow by half up to 2 s, jittered (protocol §4.3)."""
+    """Retry after a delay that grows by half up to 2 s, jittered (protocol §4.3)."""
     most_ms = sender.context.config.delegation_backoff_max_ms
     delay_ms = sender.context.backoff_ms(sender.attempt, first_ms, most_ms, growth=1.5)
     sender.attempt += 1
@@ -617,14 +617,14 @@ def _held_by_delegate(sender: Sender) -> list[SenderTransaction]:
 
 
 def _batch_of(sender: Sender, transactions: Iterable[SenderTransaction]) -> list[SenderTransaction]:
-    """As many as one command takes, in number and in bytes."""
+    """Return as many as fit one command, in number and in bytes."""
     config = sender.context.config
     some = islice(transactions, config.delegation_batch_max)
     return fitting(some, lambda transaction: delegation_bytes(transaction.intent), config.message_bytes_max)
 
 
 def _last_sign_ms(sender: Sender) -> int:
-    """When the delegate last gave a sign of life: a heartbeat, or any other message."""
+    """Return when the delegate's last heartbeat or other message arrived."""
     if sender.delegate is None or sender.delegate == sender.context.node:
         return sender.context.now_ms
     return sender.observer.peer(sender.delegate).heard_at_ms
@@ -636,7 +636,7 @@ def _is_overdue(sender: Sender) -> bool:
 
 
 def _watch_delegate(sender: Sender) -> None:
-    """Look when the next heartbeat is overdue, or, once we have asked again, when it counts as silent."""
+    """Check when the next heartbeat is overdue or, after the test, when the delegate counts as silent."""
     config = sender.context.config
     patience_ms = config.overdue_ms if sender.command is None else config.silence_ms
     due_ms = max(_last_sign_ms(sender) + patience_ms, sender.context.after(config.heartbeat_ms // 4))
@@ -687,7 +687,7 @@ TABLE = Table(
         Row(EVERY, PeerHeard, do=note_heard),
     ),
     ignored=(
-        Ignored(HeartbeatInterval, (State.IDLE,), "nobody is watched"),
+        Ignored(HeartbeatInterval, (State.IDLE,), "no coordinator is observed"),
         *(
             Ignored(event, (RESTING,), "nothing is to be delegated")
             for event in (
@@ -708,6 +708,6 @@ TABLE = Table(
 
 
 class Sender(SenderBase):
-    """One per contract and node."""
+    """The sender machine: one per contract and node."""
 
     table = TABLE

@@ -1,4 +1,4 @@
-"""What a sender holds, whatever its state: intents, answers, and whom it may delegate to.
+"""Data of a sender in every state: intents, answers, and possible delegates.
 
 Its rules are in `sender.py`.
 """
@@ -95,20 +95,20 @@ class Command:
     intents: tuple[IntentId, ...]
 
 
-# In `delegation_timeout`.
+# Within `delegation_timeout`.
 REDIRECTS_AT_ONCE_MAX: Final = 8
 
 
 @dataclass(slots=True)
 class DispatchAnswer:
-    """What this step answers to one permission request."""
+    """The answer of this step to one permission request."""
 
     permitted: list[IntentId] = field(default_factory=list)
     errors: list[IntentError] = field(default_factory=list)
 
 
 class SenderBase(Machine):
-    """One per contract and node."""
+    """The data and messages of a sender: one per contract and node."""
 
     def __init__(self, context: Context, observer: Observer, coordinator: CoordinatorBase) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class SenderBase(Machine):
         self.coordinator = coordinator
         self.transactions: dict[IntentId, SenderTransaction] = {}
         self.pending: dict[IntentId, SenderTransaction] = {}
-        # The delegate to which all that is delegated was called back, and whether something went elsewhere since.
+        # The delegate to which all delegated intents were recalled, and whether any went elsewhere since.
         self.called_back_to: NodeName | None = None
         self.has_strays = False
         self.delegated: dict[IntentId, SenderTransaction] = {}
@@ -132,16 +132,16 @@ class SenderBase(Machine):
         }
         self.final_time_s = self.latest_chain_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
-        # Of its latest heartbeat when it was chosen.
+        # The number of its latest heartbeat when it was chosen.
         self.delegate_number = NEVER_HEARD
         self.command: Command | None = None
         self.is_full = False
         self.unavailable: dict[NodeName, int] = {}
         self.told: dict[NodeName, Tried] = {}
-        # When redirects were followed, lately.
+        # The times of the latest redirects that were followed.
         self.redirected_ms: deque[int] = deque(maxlen=REDIRECTS_AT_ONCE_MAX)
         self.progress = Progress(context, (self.pending, self.delegated, self.permitted))
-        # Until then endorsers may refuse what is external because it is not our turn.
+        # Until then endorsers may refuse external intents because it is not this node's turn.
         self.rests_until_ms = 0
         self.awaited_range: int | None = None
         self.behind_since_ms: int | None = None
@@ -158,31 +158,31 @@ class SenderBase(Machine):
         observer.has_intents_of_ours = self.has_intents_at
 
     def has_intents_at(self, node: NodeName) -> bool:
-        """This node has accepted intents of ours that have not ended and are not delegated to another one."""
+        """Whether this node has accepted intents of ours that have not ended and are not delegated to another one."""
         held = (each for each in self.transactions.values() if each.lease_ms is not None)
         return any(transaction.delegate == node for transaction in held)
 
     # From users.
 
     def take_intent(self, event: IntentSubmitted) -> None:
-        """Recorded; the user gets its id, and the intent goes its way."""
+        """Record the intent, reply with its id, and begin it."""
         self.context.persist(IntentAccepted(event.intent))
         self.context.effects.append(ReplyToUser(event.reply_to, event.intent.id))
         self.begin(SenderTransaction(self, Restored(event.intent), is_new=True), dict(event.known_outcomes))
 
     def restore(self, restored: Restored, outcomes: dict[IntentId, Outcome]) -> None:
-        """An intent that was not final when the node stopped."""
+        """Take up an intent that was not final when the node stopped."""
         self.begin(SenderTransaction(self, restored, is_new=False), outcomes)
 
     def dependency_ended(self, dependency: Dependency, outcome: Outcome, reason: str = REVERTED) -> None:
-        """Tell those that depend on this transaction, of whatever contract, how it ended."""
+        """Report to dependents of this transaction, of any contract, how it ended."""
         event = dependency_event(dependency, outcome, reason)
         for transaction in tuple(self.transactions.values()):
             if dependency in transaction.unmet:
                 transaction.dependency_ended(event)
 
     def begin(self, transaction: SenderTransaction, outcomes: dict[IntentId, Outcome]) -> None:
-        """A new intent, or one of before a restart: it waits for what it depends on and for its parties, then goes."""
+        """Begin an intent, new or from before a restart: it waits for its dependencies and parties."""
         intent = transaction.intent
         self.transactions[intent.id] = transaction
         transaction.unmet = dict.fromkeys(intent.dependencies)
@@ -196,17 +196,17 @@ class SenderBase(Machine):
                 transaction.dependency_ended(dependency_event(other, outcomes[other]))
         leaf = self.coordinator.outcomes.leaf_of(intent.id)
         if leaf is not None and not transaction.is_ended:
-            # Somebody used the id before its party did: nothing that we sign can be committed under it.
+            # A transition used the id before its party signed one: no version of ours can be committed under it.
             transaction.handle(ConfirmedSuccess(leaf))
             if self.coordinator.outcomes.is_final(intent.id):
                 transaction.receiver.handle(ConfirmationFinal())
         self.parties.resolve_for(transaction)
         if intent.id in self.pending and not transaction.is_with_delegate:
-            # Counted exactly when progress is looked at; until then what is new must not slow the delegate's pace.
+            # The exact count follows with progress; until then a new intent must not slow the delegate's pace.
             self.progress.note_held_back(self.progress.held_back_count + 1)
 
     def shows_states_of(self, dependency: Dependency) -> bool:
-        """A coordinator shows its states to a dependent of it: it is with the same one, or on the chain."""
+        """Whether the coordinator shows its states to a dependent: it is with the same one, or on the chain."""
         other = None if isinstance(dependency, AwaitedLeaf) else self.transactions.get(dependency)
         if other is None or other.is_ending or other.intent.is_external:
             return False
@@ -215,7 +215,7 @@ class SenderBase(Machine):
     # From the coordinator.
 
     def refusal_to_assemble(self, peer: NodeName, intent: IntentId) -> ErrorCode | None:
-        """Why this coordinator may not have this intent assembled, or nothing when it may."""
+        """Return why this coordinator may not have this intent assembled, or None if it may."""
         transaction = self.transactions.get(intent)
         if transaction is None:
             return ErrorCode.UNKNOWN_INTENT
@@ -230,7 +230,7 @@ class SenderBase(Machine):
         return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
 
     def take_permission_request(self, peer: NodeName, request: DispatchConfirmationRequest) -> None:
-        """May these leaves be dispatched? Each intent answers for itself; the answers travel together."""
+        """Have each intent decide on its leaf; the answers go out together."""
         for item in request.items:
             transaction = self.transactions.get(item.intent)
             if transaction is None:
@@ -239,15 +239,15 @@ class SenderBase(Machine):
                 transaction.receiver.handle(DispatchConfirmationRequestReceived(peer, request.request_id, item))
 
     def permit_dispatch(self, peer: NodeName, request_id: RequestId, intent: IntentId) -> None:
-        """Permission for one intent of a request."""
+        """Permit one intent of a request."""
         self._dispatch_answer(peer, request_id).permitted.append(intent)
 
     def refuse_dispatch(self, peer: NodeName, request_id: RequestId, intent: IntentId, code: ErrorCode) -> None:
-        """No permission for one intent of a request."""
+        """Refuse one intent of a request."""
         self._dispatch_answer(peer, request_id).errors.append(IntentError(intent, code))
 
     def send_dispatch_answers(self) -> None:
-        """What was permitted and refused in this step, one message of each kind for a request."""
+        """Send the permissions and refusals of this step, one message of each kind for a request."""
         answers, self.dispatch_answers = self.dispatch_answers, {}
         for (peer, request_id), answer in answers.items():
             if answer.permitted:
@@ -261,7 +261,7 @@ class SenderBase(Machine):
         return self.dispatch_answers.setdefault((peer, request_id), DispatchAnswer())
 
     def take_prepared(self, peer: NodeName, prepared: PreparedTransaction) -> None:
-        """An endorsed transition of an external intent; one that we do not know any more has ended."""
+        """Take an endorsed transition of an external intent; if that is unknown it has ended: acknowledge."""
         transition, contract = prepared.transition, self.context.contract
         transaction = self.transactions.get(transition.intent)
         if transaction is None:
@@ -269,7 +269,7 @@ class SenderBase(Machine):
             return
         signers = endorsers_among(contract, prepared.signatures)
         if transaction.is_undispatched and len(signers) == contract.threshold > 0:
-            # What nobody could commit would end the intent by its coordinator's word, when it expires.
+            # Otherwise one that no node can commit would end the intent on expiry, by its coordinator's report.
             if not self.may_have_verified(peer, transition.intent, "prepared"):
                 return
             signed = tuple(Signed(node, prepared.digest, signature) for node, signature in signers.items())
@@ -288,12 +288,12 @@ class SenderBase(Machine):
             transaction.issue.handle(PreparedTransactionReceived(peer, prepared))
 
     def _decline(self, peer: NodeName, prepared: PreparedTransaction) -> None:
-        """We have no use for it, as for one whose round is not endorsed: it need not be sent again."""
+        """Acknowledge one that is not needed or whose round is not endorsed: it need not be sent again."""
         transition = prepared.transition
         self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
 
     def take_dispatched(self, peer: NodeName, intents: Iterable[SubmittedIntent]) -> None:
-        """What coordinator or submitter say of dispatched intents; in any order (protocol §6)."""
+        """Take a coordinator's or submitter's reports about dispatched intents, in any order (protocol §6)."""
         for listed in intents:
             transaction = self.transactions.get(listed.intent)
             permission = transaction.permission if transaction is not None else None
@@ -304,14 +304,14 @@ class SenderBase(Machine):
                     transaction.handle(Submitted(listed.leaf))
 
     def take_reverted(self, peer: NodeName, message: TransactionReverted) -> None:
-        """The current delegate has given an intent up: that counts by the endorsers' refusals, not by its word."""
+        """Take the current delegate's report that it gave an intent up; only the endorsers' refusals can end it."""
         transaction = self.transactions.get(message.intent)
         if transaction is None or not _is_under_way(transaction, peer, message):
             return
         contract = self.context.contract
         refusals = {endorser: each for endorser, each in message.refusals if endorser in contract.endorsers}
         if transaction.is_voiding and not transaction.is_void(message.leaf):
-            # Our index was ahead of the coordinator's: it has the intent to void only now.
+            # Our index was ahead of the coordinator's: it can void the intent only now.
             transaction.handle(CoordinatorChanged("its coordinator had an older version of it"))
             return
         made = transaction.refusable(message.leaf)
@@ -327,7 +327,7 @@ class SenderBase(Machine):
         self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, message.intent))
 
     def take_verified(self, event: EndorsersVerified, intent: IntentId) -> None:
-        """Signatures of endorsers about an intent of ours: of a prepared transition, or of refusals."""
+        """Take the verdict on endorsers' signatures over a prepared transition or refusals of an intent of ours."""
         transaction = self.transactions.get(intent)
         if transaction is None:
             return
@@ -344,9 +344,9 @@ class SenderBase(Machine):
             self._take_refusals(transaction, refusals, event)
 
     def may_have_verified(self, peer: NodeName, intent: IntentId, what: str) -> bool:
-        """Only who may coordinate has us verify signatures about an intent, and once in a while; it repeats them.
+        """Whether the peer may have signatures about an intent verified: a possible coordinator, at a limited rate.
 
-        It may name any number of our intents: it has an allowance for all of them together, too.
+        It repeats its messages, and may name any number of intents, so it has an allowance for all together, too.
         """
         if not self.observer.may_coordinate(peer):
             return False
@@ -356,10 +356,10 @@ class SenderBase(Machine):
         )
 
     def _take_refusals(self, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified) -> None:
-        """Enough true refusals of the version under way end the intent; fewer are the delegate's word.
+        """End the intent if enough refusals of its current version are genuine; with fewer, only the delegate drops it.
 
-        Of a version that was assembled on its snapshot they are its doing, too: then they count for the next version,
-        which is assembled on our own states.
+        For a version assembled on the delegate's snapshot they prove nothing: the next version is assembled on our own
+        states, and refusals of that count.
         """
         is_current = _is_under_way(transaction, held.peer, held.reverted)
         if not is_current or transaction.refusable(held.reverted.leaf) is None:
@@ -377,10 +377,10 @@ class SenderBase(Machine):
         required = transaction.answered_attesters.endorsers
         return len(endorsers) > self.context.contract.spare or any(node in required for node in endorsers)
 
-    # From the ledger.
+    # Outcomes from the ledger.
 
     def take_outcome(self, outcome: LedgerOutcome) -> None:
-        """An outcome on our own index: what counts."""
+        """Take an outcome from the own index."""
         transaction = self.transactions.get(outcome.intent)
         if transaction is None:
             return
@@ -390,35 +390,35 @@ class SenderBase(Machine):
             transaction.receiver.handle(ConfirmedReverted(outcome))
 
     def has_signed(self, outcome: LedgerOutcome) -> bool:
-        """It is a version of an intent of ours that its party signed."""
+        """Whether it is a version that the party of an intent of ours signed."""
         transaction = self.transactions.get(outcome.intent)
         return transaction is not None and outcome.leaf in transaction.versions
 
     def take_shown(self, peer: NodeName, transitions: Iterable[Consistent]) -> None:
-        """Transitions that a member sent: one may be what the chain has under the id of an intent of ours."""
+        """Take transitions that a member sent: one may be what the chain has under the id of an intent of ours."""
         for shown in transitions:
             transaction = self.doubtful.get(shown.intent)
             if transaction is not None and transaction.inquiry is not None:
                 transaction.inquiry.handle(LeafShown(peer, shown))
 
     def undo_outcome(self, outcome: LedgerOutcome) -> None:
-        """A reorganisation took an outcome back."""
+        """Take back an outcome after a reorganisation."""
         transaction = self.transactions.get(outcome.intent)
         if transaction is not None and outcome.status is LedgerStatus.COMMITTED:
             transaction.handle(ConfirmationUndone())
 
     def outcome_final(self, outcome: LedgerOutcome) -> None:
-        """An outcome is as deep as it must be."""
+        """Note that an outcome has reached the final depth."""
         transaction = self.transactions.get(outcome.intent)
         if transaction is not None and outcome.status is LedgerStatus.COMMITTED:
             transaction.receiver.handle(ConfirmationFinal())
 
     def block_indexed(self) -> None:
-        """Our index has gone on: an early request may be due."""
+        """The index has a new block: an early request may be due."""
         self.assembly.take_early_request()
 
     def time_is_final(self, chain_time_s: int) -> None:
-        """The chain is final up to this time: some versions may be void (ledger), and are not held any longer."""
+        """Chain time is final up to this: versions past their bound are void (ledger) and no longer held."""
         self.final_time_s = chain_time_s
         for transaction in tuple(self.permitted.values()):
             permission = transaction.permission
@@ -428,22 +428,22 @@ class SenderBase(Machine):
             if chain_time_s > transaction.void_after_s:
                 transaction.receiver.handle(VersionsVoid())
 
-    # What the transactions tell.
+    # Notifications from the transactions.
 
     def look_for_work(self) -> None:
-        """Something is to be delegated: look once, when the present event is dealt with."""
+        """Check for intents to delegate, once, after the present event."""
         if not self.work_posted:
             self.work_posted = True
             self.context.post(self, TransactionCreated())
 
     def transaction_came_further(self, transaction: SenderTransaction, stage: int) -> None:
-        """Its delegate asks to assemble it, or for permission; what it has asked before is no progress."""
+        """Count progress: its delegate requests assembly or permission for the first time."""
         if transaction.delegate is not None and stage > transaction.stage:
             transaction.stage = stage
             self.progress.came_further(transaction.delegate)
 
     def transaction_ended(self, transaction: SenderTransaction) -> None:
-        """One less to send. Whoever has it has done something for us; not who coordinates now, if that is another."""
+        """Count an end. It is credited to the node that has the intent, even if another coordinates now."""
         permission = transaction.permission
         node = permission.delegate if permission is not None else transaction.delegate
         self.progress.ended(node)
@@ -456,23 +456,23 @@ class SenderBase(Machine):
             self.context.post(self, TransactionConfirmed())
 
     def note_unused(self) -> None:
-        """States may have been kept for an external intent of ours in vain: others may have their turn (`turns.py`).
+        """Note that states may have been reserved for an external intent in vain, so others may have their turn.
 
-        Endorsers do not agree on how long. Until the longest rest is over a delegate has more time for such intents.
+        Endorsers do not agree on how long (`turns.py`). Until the longest rest ends a delegate has more time for these.
         """
         self.rests_until_ms = self.context.after(1_000 * longest_rest_s(self.context.config))
 
     def ledger_reverted(self) -> None:
-        """One goes on after a failure on the ledger."""
+        """An intent continues after a failure on the ledger."""
         self.context.post(self, BaseLedgerTransactionReverted())
 
     def forget(self, transaction: SenderTransaction) -> None:
-        """Reported: out of memory."""
+        """Remove a reported intent from memory."""
         self.context.timers.cancel_all(transaction)
         del self.transactions[transaction.intent.id]
 
     def transaction_changed(self, transaction: SenderTransaction) -> None:
-        """Which are to be delegated, with a coordinator, or to end with time: kept, not searched for."""
+        """Update the queues of pending, delegated, permitted and ending intents, which spare searches."""
         intent = transaction.intent.id
         if transaction.queue is not None:
             del transaction.queue[intent]
@@ -482,7 +482,7 @@ class SenderBase(Machine):
         if transaction.queue is self.delegated and transaction.delegate != self.delegate:
             self.has_strays = True
         if transaction.has_dependents:
-            # They may be delegated behind it.
+            # Its dependents may be delegated now.
             self.look_for_work()
         self.ending.pop(intent, None)
         ends_with_time = transaction.ending_reason is not None or transaction.state is TransactionState.ISSUED
@@ -490,7 +490,7 @@ class SenderBase(Machine):
             self.ending[intent] = transaction
 
     def possible_strays(self) -> tuple[SenderTransaction, ...]:
-        """All that are delegated, if one may be with another delegate than the present one; else none.
+        """Return all delegated intents if one may be with another delegate than the present one; else none.
 
         Thousands may be delegated, and each message asks.
         """
@@ -500,22 +500,22 @@ class SenderBase(Machine):
         return tuple(self.delegated.values())
 
     def heard(self, node: NodeName) -> None:
-        """It has given a sign of life: it is not unavailable."""
+        """A message from the node arrived: it is available again."""
         self.unavailable.pop(node, None)
 
     def latest_number_of(self, node: NodeName | None) -> HeartbeatNumber:
-        """The number of a node's latest heartbeat."""
+        """Return the number of a node's latest heartbeat."""
         return self.observer.peer(node).number if node is not None else NEVER_HEARD
 
-    # Choosing.
+    # Choice of the delegate.
 
     @property
     def is_sending(self) -> bool:
-        """Something is not permitted yet, or may have to be delegated again."""
+        """Whether an intent is not permitted yet, or may have to be delegated again."""
         return any(transaction.state in UNDER_WAY.states for transaction in self.transactions.values())
 
     def is_available(self, node: NodeName) -> bool:
-        """Not silent, demoted or found unavailable lately; ourselves not while we have stepped down."""
+        """Whether it is not silent, demoted or found unavailable lately; this node is not while it has stepped down."""
         if node == self.context.node and self.coordinator.paused_until_ms > self.context.now_ms:
             return False
         until_ms = self.unavailable.get(node, 0)
@@ -534,20 +534,20 @@ class SenderBase(Machine):
         return next((node for node in ranked if self.is_available(node)), None)
 
     def may_follow_redirect(self, teller: NodeName, active: NodeName) -> bool:
-        """It names another member. A few are followed without a pause: members may name one another, or liars do."""
+        """Whether it names another member, at a limited rate: members may name one another in a circle."""
         if active not in self.context.contract.committee or active == teller:
             return False
         times, pause_ms = self.redirected_ms, self.context.config.delegation_timeout_ms
         return len(times) < REDIRECTS_AT_ONCE_MAX or self.context.now_ms - times[0] >= pause_ms
 
     def note_redirect(self, teller: NodeName, active: NodeName, number: HeartbeatNumber) -> None:
-        """A redirect is followed: the one that it names is available, as far as the teller knows."""
+        """Note a redirect that is followed: the named node counts as available, by the teller's knowledge."""
         self.redirected_ms.append(self.context.now_ms)
         self.told[teller] = Tried(active, max(number, self.known_number_of(active, teller)))
         self.unavailable.pop(active, None)
 
     def _kept_or_successor(self) -> NodeName | None:
-        """The delegate that we have, or whom it or the accepted coordinator names when it leaves."""
+        """Return the present delegate, or the successor that it or the accepted coordinator names when it leaves."""
         for node in (self.observer.accepted, self.delegate):
             if node is not None and self._is_leaving(node) and not self.observer.is_demoted(node):
                 successor = self._successor_of(node)
@@ -559,17 +559,17 @@ class SenderBase(Machine):
         return delegate
 
     def _is_leaving(self, node: NodeName) -> bool:
-        """Its latest heartbeat says so, and is not of a turn before the one for which we chose it."""
+        """Whether its latest heartbeat says so, and is not of a turn before the one for which it was chosen."""
         is_old = node == self.delegate and self.latest_number_of(node) <= self.delegate_number
         return self.observer.state_of(node) in LEAVING and not is_old
 
     def first_again(self) -> NodeName:
-        """Nobody is left: the walk starts again from the first, connected ones before the others (protocol §4.3)."""
+        """Restart the walk: return the first of the ranking, connected members before the others (protocol §4.3)."""
         ranked = self.context.ranking(self.context.block_range)
         return min(ranked, key=lambda node: not self.observer.peer(node).connected)
 
     def tried(self) -> tuple[Tried, ...]:
-        """Whom we could not reach, with the latest sign of life that we know of."""
+        """Return the members that could not be reached, with the latest heartbeat number known of each."""
         ranked = self.context.ranking(self.context.block_range)
         is_own = self.observer.demotions.is_own
         return tuple(
@@ -579,13 +579,13 @@ class SenderBase(Machine):
         )
 
     def known_number_of(self, node: NodeName, teller: NodeName | None) -> HeartbeatNumber:
-        """The latest heartbeat that we had, or that this peer told us of; to others we do not repeat what it told."""
+        """Return the latest heartbeat number received, or reported by this peer; reports are not passed on."""
         told = self.told.get(teller) if teller is not None else None
         number = self.latest_number_of(node)
         return max(number, told.number) if told is not None and told.node == node else number
 
     def _successor_of(self, node: NodeName) -> NodeName | None:
-        """Whom its heartbeat names; an intent is given to a member only, whatever a heartbeat says."""
+        """Return the successor that its heartbeat names if that is a member, else None."""
         successor = self.observer.peer(node).successor
         if successor is None or successor not in self.context.contract.committee:
             return None
@@ -593,6 +593,6 @@ class SenderBase(Machine):
 
 
 def _is_under_way(transaction: SenderTransaction, peer: NodeName, message: TransactionReverted) -> bool:
-    """At its delegate, or to be carried out by a contract that its endorser asks, which knows of no delegation."""
+    """Whether it is with its delegate, or to be carried out by the endorser's node, which has no delegation."""
     is_of_delegate = transaction.delegate == peer and message.number == transaction.number
     return is_of_delegate or transaction.is_issued_to_be_carried(message.leaf)

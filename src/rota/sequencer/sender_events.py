@@ -1,4 +1,4 @@
-"""What a sender is told (protocol §4.3); each says who raises it."""
+"""Events of a sender (protocol §4.3); each names its source."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TransactionConfirmed(Event):
 
 @dataclass(frozen=True, slots=True)
 class BaseLedgerTransactionReverted(Event):
-    """Raised by a transaction of ours that the ledger skipped or reverted and that goes on."""
+    """Raised by a transaction of ours that the ledger skipped or reverted and that is to be delegated again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class DelegationTimedOut(Event):
 
 @dataclass(frozen=True, slots=True)
 class RetryDue(Event):
-    """Raised by our timer when a rejected delegation, or the whole walk, is to be tried again."""
+    """Raised by our timer when a rejected delegation, or the whole walk, is to be retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangeOverdue(Event):
-    """Raised by our timer when our index has not reached in `ledger_grace` what a delegate says the height is."""
+    """Raised by our timer when our index has not reached a height that a delegate claims within `ledger_grace`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class PeerLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class PeerHeard(Event):
-    """Raised by the sequencer when a node is there again: Startup, a new connection, its ledger is back."""
+    """Raised by the sequencer when a node is available again: Startup, a new connection, its ledger is back."""
 
     peer: NodeName
 

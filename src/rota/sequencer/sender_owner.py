@@ -1,4 +1,4 @@
-"""What an intent uses of its sender (`sender_base.py`)."""
+"""The parts of a sender that an intent uses (`sender_base.py`)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class OwningSender(Protocol[Sent_contra]):
     rests_until_ms: int
 
     def look_for_work(self) -> None:
-        """Something is to be delegated."""
+        """Check for intents to delegate."""
         ...
 
     def shows_states_of(self, dependency: Dependency) -> bool:
-        """A coordinator shows its states to a dependent of it."""
+        """Whether the coordinator shows its states to a dependent of it."""
         ...
 
     def may_have_verified(self, peer: NodeName, intent: IntentId, what: str) -> bool:
@@ -43,37 +43,37 @@ class OwningSender(Protocol[Sent_contra]):
         ...
 
     def permit_dispatch(self, peer: NodeName, request_id: RequestId, intent: IntentId) -> None:
-        """Permission for one intent of a request."""
+        """Permit one intent of a request."""
         ...
 
     def refuse_dispatch(self, peer: NodeName, request_id: RequestId, intent: IntentId, code: ErrorCode) -> None:
-        """No permission for one intent of a request."""
+        """Refuse one intent of a request."""
         ...
 
     def latest_number_of(self, node: NodeName | None) -> HeartbeatNumber:
-        """The number of a node's latest heartbeat."""
+        """Return the number of a node's latest heartbeat."""
         ...
 
     def note_unused(self) -> None:
-        """States may have been kept for an external intent in vain."""
+        """Note that states may have been reserved for an external intent in vain."""
         ...
 
     def ledger_reverted(self) -> None:
-        """One goes on after a failure on the ledger."""
+        """An intent continues after a failure on the ledger."""
         ...
 
     def transaction_changed(self, transaction: Sent_contra) -> None:
-        """It has another state."""
+        """Note its new state."""
         ...
 
     def transaction_came_further(self, transaction: Sent_contra, stage: int) -> None:
-        """Its delegate asks to assemble it, or for permission."""
+        """Its delegate requests assembly or permission."""
         ...
 
     def transaction_ended(self, transaction: Sent_contra) -> None:
-        """One less to send."""
+        """Note that an intent has ended."""
         ...
 
     def forget(self, transaction: Sent_contra) -> None:
-        """Reported: out of memory."""
+        """Remove a reported intent from memory."""
         ...

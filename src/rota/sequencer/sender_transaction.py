@@ -1,18 +1,18 @@
 """An intent at its sender: accepted → delegated → permitted → final.
 
 Theory of operation. The sender persisted the intent before its user got the id, and stays responsible
-until its own chain index says how it ended. Until then somebody must coordinate it: Pending means that
-nobody does, as far as we know, and the sender machine looks for somebody. The coordinator asks us to
-assemble (we sign the leaf with the answer) and later for permission to dispatch that very leaf. We give
-one permission per delegation number, to the current delegate only, and record it: from then on a base-ledger
-transaction may exist, and the intent is held for its submitter. Messages only make us faster; what counts is
-the chain. A revert is reported only when no version can happen any more (protocol §4.3): an intent that is to end is
-Ending, and its end is recorded.
+until its own chain index shows the outcome. Until then a coordinator is needed: Pending means that
+none has the intent, as far as this node knows, and the sender machine looks for one. The coordinator requests
+assembly (the answer carries the signature of the leaf) and later permission to dispatch that very leaf. The sender
+gives one permission per delegation number, to the current delegate only, and records it: from then on a base-ledger
+transaction may exist, and the intent is held for its submitter. Messages only speed things up; the chain decides.
+A revert is reported only when no version can be committed any more (protocol §4.3): an intent that is to end is
+Ending, and that decision is recorded.
 
-Three machines of their own take part in what becomes of an intent. Each stands in front of this one and passes on what
-it does not decide: an intent that its user commits or another contract carries out has its prepared transition Issued
-(`external_issue.py`), one that ends is voided by an empty transition (`voiding.py`), and one whose id the chain has
-under an unknown leaf is IdUsed while members are asked (`id_inquiry.py`).
+Three machines of their own decide parts of this. Each stands in front of this one and passes on the events that
+it does not handle: an external intent, which its user commits or another contract carries out, has its prepared
+transition Issued (`external_issue.py`), one that ends is voided by an empty transition (`voiding.py`), and one whose id
+the chain has under an unknown leaf is IdUsed while members are asked (`id_inquiry.py`).
 
 No answer, receipt or report leaves before the records of its step and of all earlier ones are durable
 (`engine/outbox.py`), so no rule waits for a write.
@@ -90,7 +90,7 @@ from rota.wire.messages import AssemblyOutcome, AssemblyResult, ErrorCode
 
 
 class State(Enum):
-    """Where an intent is at its sender (seed 2, and Issued, Ending and IdUsed)."""
+    """State of an intent at its sender (seed 2, and Issued, Ending and IdUsed)."""
 
     INITIAL = "Initial"
     PENDING = "Pending"
@@ -109,7 +109,7 @@ class State(Enum):
     ID_USED = "IdUsed"
     REVERTED = "Reverted"
 
-    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    # Each state exists once, so its address identifies it; Enum would hash the name at every table look-up.
     __hash__ = object.__hash__
 
 
@@ -120,14 +120,14 @@ NUMBERED = superstate("Numbered", State.SEQUENCED, State.SUBMITTED)
 PERMITTED = superstate("Permitted", State.PREPARED, State.DISPATCHED, NUMBERED)
 UNDER_WAY = superstate("UnderWay", UNPERMITTED, PERMITTED)
 RELEASED = superstate("Released", State.ISSUED, State.ENDING)
-# Nobody is to coordinate it: its user, the chain or time decides.
+# No coordinator is needed: the user, the chain or time decides.
 WAITING = (State.ISSUED, State.ENDING, State.PARKED)
 OPEN = superstate("Open", UNDER_WAY, *WAITING)
-# The chain has a transition under its id: its party's own, or one that its party is not known to have signed.
+# The chain has a transition under its id: one that its party signed, or an unknown one.
 SETTLED = superstate("Settled", State.CONFIRMED, State.ID_USED)
 ENDED = superstate("Ended", SETTLED, State.REVERTED)
 KNOWN = superstate("Known", OPEN, ENDED)
-# The version that it was assembled as last may be under way at its delegate, without permission, or be decided about.
+# The last assembled version may be under way at the delegate without permission, or awaits a decision.
 REFUSABLE = (State.PENDING, State.DELEGATED, State.ENDORSEMENT_GATHERING, State.ISSUED)
 
 
@@ -139,22 +139,22 @@ VOIDED = "voided on the chain"
 
 
 def was_voided(transaction: SenderTransaction, event: Event) -> bool:
-    """before the restart its empty transition was on the chain for good, but not its receipt on the disk"""
+    """before the restart its empty transition became final, but its receipt was not stored"""
     return transaction.was_voided
 
 
 def was_used(transaction: SenderTransaction, event: Event) -> bool:
-    """before the restart another leaf used its id, and its receipt is not on the disk"""
+    """before the restart another leaf used its id, but its receipt was not stored"""
     return transaction.confirmed_leaf is not None
 
 
 def was_ending(transaction: SenderTransaction, event: Event) -> bool:
-    """it was decided to end before"""
+    """before the restart it was decided to end"""
     return transaction.is_ending
 
 
 def was_issued(transaction: SenderTransaction, event: Event) -> bool:
-    """its prepared transition was given to its user before"""
+    """its prepared transition was given to its user before the restart"""
     return transaction.issued is not None
 
 
@@ -174,7 +174,7 @@ def is_unknown_party(transaction: SenderTransaction, event: PartyResolved) -> bo
 
 
 def is_new_request(transaction: SenderTransaction, event: AssembleRequestReceived) -> bool:
-    """greater than the request of the last assembly; a copy changes nothing"""
+    """request id greater than that of the last assembly; a copy has no effect"""
     return transaction.request_id is None or event.request_id > transaction.request_id
 
 
@@ -186,14 +186,14 @@ def was_permitted_before(transaction: SenderTransaction, event: DispatchConfirma
 
 
 def asks_for_assembled_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
-    """the current delegate asks for the leaf that we assembled for it, under the current number"""
+    """the current delegate asks for the leaf assembled for it, under the current number"""
     result = transaction.result
     is_ours = result is not None and result.transition is not None and result.transition.leaf == event.item.leaf
     return is_ours and transaction.is_current(event)
 
 
 def asks_for_earlier_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
-    """the current delegate asks for a leaf of before our restart"""
+    """the current delegate asks for a leaf from before the restart of this node"""
     return transaction.result is None and transaction.is_current(event)
 
 
@@ -206,19 +206,19 @@ def asks_for_permitted_leaf(transaction: SenderTransaction, event: DispatchConfi
 
 
 def is_delegating_to_peer(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
-    """we have not delegated elsewhere"""
+    """no other node is its delegate"""
     return transaction.delegate in (None, event.peer)
 
 
 def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) -> bool:
-    """our signature, and the states came with the request or are on our disk"""
+    """signed by its party, and the states came with the request or are stored"""
     held = transaction.held
     is_held = held is not None and held.verified_as == event.request_id
     return is_held and event.is_ours and (transaction.is_recorded() or transaction.shown_by_held() is not None)
 
 
 def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
-    """the permitted leaf, and meanwhile it was not skipped nor its submitter left"""
+    """permitted leaf, not skipped since, and its submitter was not left"""
     permission = transaction.permission
     if permission is None or permission.leaf in (transaction.skipped_leaf, transaction.left_leaf):
         return False
@@ -226,17 +226,17 @@ def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceA
 
 
 def index_has_caught_up(transaction: SenderTransaction, event: SubmitterSilent) -> bool:
-    """our index has caught up"""
+    """own index has caught up"""
     return transaction.context.has_ledger
 
 
 def is_to_back_off(transaction: SenderTransaction, event: Dropped) -> bool:
-    """it does not wait already: saying so again and again does not make it wait longer"""
+    """not backing off already: repeated reports do not lengthen the backoff"""
     return transaction.state is not State.PENDING or transaction.not_before_ms <= transaction.context.now_ms
 
 
 def is_by_another(transaction: SenderTransaction, event: ConfirmedSuccess) -> bool:
-    """the leaf is neither one that our party is known to have signed nor the empty one"""
+    """leaf is neither one that its party is known to have signed nor the empty one"""
     return event.leaf not in transaction.versions and not transaction.is_void(event.leaf)
 
 
@@ -251,7 +251,7 @@ def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverte
 
 
 def was_ending_passively(transaction: SenderTransaction, event: ConfirmationUndone) -> bool:
-    """it was ending before that version was confirmed, and not being voided"""
+    """it was ending before that version was confirmed, and is not being voided"""
     return transaction.is_ending and not transaction.is_voiding
 
 
@@ -261,7 +261,7 @@ def was_issued_and_goes_on(transaction: SenderTransaction, event: ConfirmationUn
 
 
 def is_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> bool:
-    """what is on the chain is the empty transition"""
+    """the empty transition is on the chain"""
     return transaction.confirmed_leaf is not None and transaction.is_void(transaction.confirmed_leaf)
 
 
@@ -269,47 +269,47 @@ def is_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> bool:
 
 
 def restore_ending(transaction: SenderTransaction, event: Event) -> None:
-    """Decided before the restart, or voided by another: it waits for nobody any more."""
+    """It was to end before the restart, or was voided elsewhere: it waits for no dependency or party."""
     if transaction.was_voided:
         transaction.ending_reason = transaction.ending_reason or VOIDED
     transaction.wait_for_nobody()
 
 
 def restore_used(transaction: SenderTransaction, event: Event) -> None:
-    """The block is final: what the index says of it is not said again."""
+    """Restore a final outcome, which the index does not report again."""
     transaction.wait_for_nobody()
     _inquire(transaction, event).handle(ConfirmationFinal())
 
 
 def restore_issued(transaction: SenderTransaction, event: Event) -> None:
-    """Issued survives restarts."""
+    """Restore Issued after a restart."""
     assert transaction.issue is not None, "what was issued is external"
     transaction.wait_for_nobody()
     transaction.issue.handle(event)
 
 
 def restore_parked(transaction: SenderTransaction, event: Event) -> None:
-    """Parked survives restarts."""
+    """Restore Parked after a restart."""
     transaction.reason = transaction.parked_reason or ""
 
 
 def look_for_work(transaction: SenderTransaction, event: Event) -> None:
-    """A backoff has ended, or one is less to wait for: the sender delegates it when nothing is left."""
+    """Backoff elapsed or a dependency resolved; the sender delegates it once nothing blocks it."""
     transaction.sender.look_for_work()
 
 
 def end_for_dependency(transaction: SenderTransaction, event: DependencyReverted) -> None:
-    """When a dependency reverts, so does this."""
+    """A dependency reverted, so this intent reverts."""
     transaction.ending_reason = f"depends on {dependency_text(event.dependency)}, which {event.reason}"
 
 
 def end_for_party(transaction: SenderTransaction, event: PartyResolved) -> None:
-    """An unknown party reverts."""
+    """A party is unknown, so this intent reverts."""
     transaction.ending_reason = f"unknown party {event.party}"
 
 
 def begin_lease(transaction: SenderTransaction, event: Delegated) -> None:
-    """Accepted: the delegate's heartbeats must list it from now on. A held request is answered now."""
+    """Accepted: from now on the delegate's heartbeats must list it. Answer a held request now."""
     transaction.delegate_incarnation = event.incarnation
     transaction.accepted_at = event.heartbeat
     transaction.lease_ms = transaction.context.now_ms
@@ -320,15 +320,15 @@ def begin_lease(transaction: SenderTransaction, event: Delegated) -> None:
 
 
 def lose_delegation(transaction: SenderTransaction, event: CoordinatorChanged) -> None:
-    """Nobody coordinates it as far as we know."""
+    """As far as this node knows, no coordinator has it."""
     transaction.reason = event.reason
     transaction.transition = None
 
 
 def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceived) -> None:
-    """Only the answer to the latest request counts. To ask is to have accepted.
+    """Start the assembly; only the answer to the latest request counts. A request implies acceptance.
 
-    By asking while permission is out, the delegate states that the permitted leaf was not dispatched or was
+    With a request while permission is out, the delegate states that the permitted leaf was not dispatched or was
     skipped: the delegation number grows (protocol §4.3).
     """
     permission = transaction.permission
@@ -342,7 +342,7 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
 
 
 def sign(transaction: SenderTransaction, event: Assembled) -> None:
-    """The `from` party signs the leaf, and so do the parties that its plan adds."""
+    """Have the leaf signed by the `from` party and the parties that its plan adds."""
     transaction.transition, transaction.attesters = event.transition, event.attesters
     transaction.order = transaction.context.next_id()
     transaction.context.effects.append(
@@ -360,14 +360,15 @@ def sign(transaction: SenderTransaction, event: Assembled) -> None:
 
 
 def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSuccess) -> None:
-    """From now on this version may be endorsed, until its validity ends."""
+    """Answer with the signed version, which may be endorsed from now on, until its validity ends."""
     unsigned = transaction.transition
     assert unsigned is not None, "what is signed was assembled"
     signed = unsigned.signed(event.signature)
     transaction.transition, transaction.attesters = signed, transaction.attesters.signed(event.cosignatures)
     transaction.failure_count = 0
     if not signed.is_empty:
-        # The empty transition is no version that we have to wait for: should it land, that is what we report anyway.
+        # The sender need not wait for the empty transition to expire: if it commits, the outcome is the one reported
+        # anyway.
         transaction.forget_expired_versions()
         transaction.note_version(signed.leaf, signed.valid_until_s)
         transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
@@ -381,14 +382,14 @@ def answer_revert(transaction: SenderTransaction, event: AssembleRevert) -> None
 
 
 def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
-    """Recorded; its coordinator frees its place."""
+    """Record it; its coordinator frees its place."""
     transaction.reason = transaction.parked_reason = event.reason
     transaction.context.persist(IntentParked(transaction.intent.id, event.reason))
     _answer_slot(transaction, AssemblyOutcome.PARKED, None, event.reason)
 
 
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
-    """The coordinator removes it; we delegate again with backoff, or when what it depends on is confirmed."""
+    """The coordinator removes it; delegate again with backoff, or when one of its dependencies is confirmed."""
     transaction.reason = event.reason
     transaction.is_put_off = event.code is ErrorCode.CONTENTION and not transaction.is_kept_away
     transaction.sender.assembly.fail(transaction, event.reason, event.code)
@@ -398,10 +399,10 @@ def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
 
 
 def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
-    """Its delegate's word ends nothing: delegated again, to whoever coordinates then, later each time."""
+    """A delegate's report ends nothing: delegate again to the coordinator at that time, with a growing backoff."""
     transaction.reason = f"{event.peer} gave it up: {event.reason}"
     if event.was_refused:
-        # The delegate did what it could; until it has forgotten the intent it would reject it.
+        # The delegate is not at fault; until it has forgotten the intent it would reject it.
         transaction.needs_own_states, transaction.is_put_off = True, False
         config = transaction.context.config
         delay_ms = (config.closing_heartbeats + 2) * config.heartbeat_ms
@@ -413,7 +414,7 @@ def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
 
 
 def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """One permission for this number."""
+    """Give the one permission under this number."""
     assert transaction.result is not None
     made = transaction.result.transition
     assert made is not None
@@ -421,18 +422,18 @@ def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestRece
 
 
 def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
-    """A leaf that we signed before our restart: permitted without assembling again."""
+    """Permit a leaf signed before the restart, without assembling again."""
     shown = None if transaction.is_recorded() else transaction.shown_by_held()
     held, transaction.held = transaction.held, None
     assert held is not None
     if shown is not None:
-        # Our disk has lost it. The signature of this leaf and bound was verified.
+        # The store has lost it. The signature over this leaf and bound was verified.
         transaction.sender.assembly.record(transaction, Authorised(shown))
     _grant(transaction, held, held.item.valid_until_s)
 
 
 def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
-    """Not our signature, or the states are missing: say which."""
+    """Refuse: wrong leaf if the signature is not our party's, else states missing."""
     held = transaction.held
     if held is not None and held.verified_as == event.request_id:
         transaction.held = None
@@ -441,14 +442,14 @@ def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> Non
 
 
 def hold_request(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """Wait until our delegation is accepted, then answer (protocol §4.3)."""
+    """Hold the request until the delegation is accepted, then answer (protocol §4.3)."""
     transaction.held = HeldRequest(event.peer, event.request_id, event.item)
     due_ms = transaction.context.after(transaction.context.config.request_timeout_ms)
     transaction.context.timers.set(transaction, "held", due_ms, HoldExpired())
 
 
 def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """Did we sign that leaf before our restart? Asked too often, it is not looked at: the coordinator asks again."""
+    """Verify that our party signed it before the restart; over the peer's rate ignore it, as the peer repeats it."""
     if not transaction.sender.may_have_verified(event.peer, transaction.intent.id, "leaf"):
         return
     item = event.item
@@ -457,12 +458,12 @@ def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationReque
 
 
 def grant_again(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """The same answer for the same leaf."""
+    """Give the same answer for the same leaf."""
     transaction.sender.permit_dispatch(event.peer, event.request_id, transaction.intent.id)
 
 
 def refuse(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """It has ended, nobody coordinates it, or for another delegate, delegation or leaf: the coordinator drops it."""
+    """Refuse: final, no coordinator, or for another delegate, number or leaf. The coordinator drops it."""
     if transaction.is_ended:
         code = ErrorCode.FINAL_INTENT
     elif not transaction.is_under_way or event.peer != transaction.delegate:
@@ -473,7 +474,7 @@ def refuse(transaction: SenderTransaction, event: DispatchConfirmationRequestRec
 
 
 def forget_held(transaction: SenderTransaction, event: HoldExpired) -> None:
-    """The coordinator asks again if it still wants to know."""
+    """Drop the held request; the coordinator repeats it if necessary."""
     transaction.held = None
 
 
@@ -483,13 +484,13 @@ def note_listed(transaction: SenderTransaction, event: Event) -> None:
 
 
 def note_nonce(transaction: SenderTransaction, event: NonceAssigned) -> None:
-    """The base-ledger transaction has its place."""
+    """Its base-ledger transaction has a nonce; hold it."""
     transaction.signer_and_nonce = (event.signer, event.nonce)
     transaction.start_hold()
 
 
 def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
-    """Nobody lists it, or that no longer counts: delegate anew; the chain lets only one of the two happen."""
+    """No submitter lists it, or its listing no longer counts: delegate again; the chain commits only one of the two."""
     transaction.stop_hold()
     transaction.reason = event.reason
     if event.is_left and transaction.permission is not None:
@@ -497,28 +498,28 @@ def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
 
 
 def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
-    """Our own index is behind: it may be on the chain already."""
+    """The own index is behind, and the intent may be on the chain already: hold it."""
     transaction.start_hold()
 
 
 def note_given_up(transaction: SenderTransaction, event: GivenUp) -> None:
-    """Endorsers or its domain refuse it; a voided one keeps its own reason."""
+    """Endorsers or its domain refuse it; an intent that is being voided keeps its first reason."""
     transaction.ending_reason = transaction.ending_reason or event.reason
 
 
 def give_up_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
-    """Its coordinator gives up too, but its message may be lost."""
+    """No retry is left. Its coordinator gives up too, but its message may be lost."""
     transaction.ending_reason = event.outcome.reason
 
 
 def note_used(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
-    """Nobody can commit our leaf any more; whether this one is ours is asked at once."""
+    """No other leaf can be committed any more; start the inquiry whether this one is ours."""
     note_confirmed(transaction, event)
     _inquire(transaction, event)
 
 
 def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
-    """A version of it that our party signed is on the chain, or the empty one."""
+    """A version that our party signed, or the empty one, is on the chain."""
     transaction.stop_hold()
     transaction.confirmed_leaf = event.leaf
     if transaction.was_not_let_go(event.leaf):
@@ -527,7 +528,7 @@ def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> N
 
 
 def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
-    """Delegated again at once: its coordinator retries, and if that one is gone the lease moves it."""
+    """Delegated at once: its coordinator retries, and if that is gone the lease moves the intent."""
     transaction.stop_hold()
     transaction.reason = event.outcome.reason
     transaction.lease_ms = transaction.context.now_ms
@@ -537,18 +538,18 @@ def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> N
 
 
 def count_revert(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
-    """A version that we permitted to an earlier delegate failed: it counts, and the intent goes on where it is."""
+    """Count the failure of a version permitted to an earlier delegate; the state does not change."""
     _count(transaction, event)
 
 
 def forget_confirmation(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
-    """Its block is gone."""
+    """The block of its confirmation is gone."""
     transaction.confirmed_leaf = None
     close_inquiry(transaction, event)
 
 
 def close_inquiry(transaction: SenderTransaction, event: Event) -> None:
-    """It is known whose the leaf on the chain is, or it is gone."""
+    """End the inquiry: the origin of the leaf on the chain is known, or its block is gone."""
     inquiry, transaction.inquiry = transaction.inquiry, None
     if inquiry is not None:
         inquiry.close()
@@ -556,14 +557,14 @@ def close_inquiry(transaction: SenderTransaction, event: Event) -> None:
 
 
 def watch_again(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
-    """Its block is gone: it is under way again."""
+    """The block of its confirmation is gone: it is under way again."""
     forget_confirmation(transaction, event)
     transaction.start_hold()
     transaction.sender.look_for_work()
 
 
 def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
-    """Final depth: the receipt, which the index has made durable, is reported and the intent forgotten."""
+    """Final depth: report the receipt, which the index has stored, and forget the intent."""
     leaf = transaction.confirmed_leaf
     assert leaf is not None, "what is confirmed has a leaf"
     receipt = Receipt(transaction.intent.id, Outcome.CONFIRMED, leaf=leaf)
@@ -572,14 +573,14 @@ def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -
 
 
 def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
-    """Whoever voided it: no version of it can happen any more."""
+    """It was voided, by this node or another: no version of it can be committed any more."""
     transaction.ending_reason = transaction.ending_reason or VOIDED
 
 
 def begin_anew(transaction: SenderTransaction, event: BegunAnew) -> None:
-    """It travels once more: what was permitted, held or awaited before is forgotten.
+    """Start over: clear what was permitted, held or awaited.
 
-    The number grows, so that permission for the next version, which may be empty, is the only one under it (S4).
+    The number grows, so that the permission for the next version, which may be empty, is the only one under it (S4).
     """
     transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
     transaction.permission = transaction.result = transaction.transition = transaction.held = None
@@ -590,26 +591,26 @@ def begin_anew(transaction: SenderTransaction, event: BegunAnew) -> None:
 
 
 def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """It ends when no version of it can happen any more; where none could, its receipt is the record."""
+    """End the intent once no version can be committed; if none could be from the start, its receipt is the record."""
     transaction.ending_reason, transaction.ending_code = CANCELLED, ""
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
 
 
 def refuse_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """Permission is out, or it has ended: say where it is."""
+    """Permission is out, or it has ended: reply with its state."""
     error = f"cannot be cancelled: it is {transaction.state.value}"
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
 
 
 def resume(transaction: SenderTransaction, event: Resumed) -> None:
-    """Its user lets it go on."""
+    """Its user resumes it."""
     transaction.parked_reason = None
     transaction.context.persist(IntentResumed(transaction.intent.id))
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
 
 
 def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
-    """Only what is parked can be resumed."""
+    """Only a parked intent can be resumed."""
     error = f"cannot be resumed: it is {transaction.state.value}, not Parked"
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
 
@@ -618,7 +619,7 @@ def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
 
 
 def enter_pending(transaction: SenderTransaction) -> None:
-    """The sender is to find somebody who coordinates it, unless it learnt meanwhile that it cannot succeed."""
+    """Have the sender look for a coordinator, unless the intent is known to fail."""
     transaction.sender.parties.resolve_for(transaction)
     if transaction.reverted_dependency is not None and not transaction.is_ending:
         transaction.context.post(transaction, transaction.reverted_dependency)
@@ -628,17 +629,17 @@ def enter_pending(transaction: SenderTransaction) -> None:
 
 
 def enter_prepared(transaction: SenderTransaction) -> None:
-    """Held from now on for its submitter."""
+    """Hold it for its submitter from now on."""
     transaction.start_hold()
 
 
 def enter_waiting(transaction: SenderTransaction) -> None:
-    """Nobody coordinates it: it is its user's."""
+    """It needs no coordinator for now: its user, the chain or time decides."""
     transaction.sender.transaction_ended(transaction)
 
 
 def enter_ending(transaction: SenderTransaction) -> None:
-    """The decision is recorded once, whatever the reason; then the voiding looks at how it can end."""
+    """Record the decision once, whatever the reason; then the voiding machine decides how it ends."""
     transaction.stop_hold()
     transaction.sender.assembly.leave(transaction, ErrorCode.CANCELLED)
     transaction.sender.transaction_ended(transaction)
@@ -653,7 +654,7 @@ def enter_ending(transaction: SenderTransaction) -> None:
 
 
 def enter_reverted(transaction: SenderTransaction) -> None:
-    """Its receipt is recorded and reported, and the intent leaves memory."""
+    """Record and report the receipt, and remove the intent from memory."""
     receipt = transaction.receipt()
     transaction.context.persist(IntentFinalised(receipt))
     transaction.context.effects.append(ReportReceipt(receipt))
@@ -688,9 +689,9 @@ def _grant(transaction: SenderTransaction, request: HeldRequest, valid_until_s: 
 
 
 def _count(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
-    """Each version whose call failed counts once, however often its block is indexed, and our domain is asked about it.
+    """Count each version whose call failed once, however often its block is indexed, and have the domain judge it.
 
-    Contention does not count, nor does the revert of a whole transaction, which may be its submitter's doing.
+    Contention does not count, nor does the revert of a whole transaction, which its submitter may have caused.
     """
     outcome, is_new = event.outcome, transaction.skipped_leaf != event.outcome.leaf
     transaction.skipped_leaf, transaction.skipped_reason = outcome.leaf, outcome.reason
@@ -784,7 +785,7 @@ TABLE = Table(
             )
             for event in (DependencyConfirmed, DependencyReverted, PartyResolved)
         ),
-        Ignored(Delegated, outside(UNPERMITTED), "it is held for its submitter, or nobody is to coordinate it"),
+        Ignored(Delegated, outside(UNPERMITTED), "it is held for its submitter, or needs no coordinator"),
         Ignored(
             CoordinatorChanged,
             outside(DELEGATED),
@@ -807,20 +808,17 @@ TABLE = Table(
             for event in (DispatchConfirmationRequestReceived, Resumed)
         ),
         Ignored(CancelRequested, (State.INITIAL, State.ENDING), "it is not known yet, or the voiding answers"),
-        Ignored(HoldExpired, outside(State.PENDING), "what was held has been answered"),
+        Ignored(HoldExpired, outside(State.PENDING), "the held request has been answered"),
         Ignored(PreparedIssued, outside(UNPERMITTED), "it is issued only where no permission is out"),
         Ignored(Dispatched, (*outside(UNDER_WAY), NUMBERED), "only the chain counts there, or the nonce comes with it"),
-        *(
-            Ignored(event, outside(UNDER_WAY), "only the chain's word counts there")
-            for event in (NonceAssigned, Submitted)
-        ),
+        *(Ignored(event, outside(UNDER_WAY), "only the chain counts there") for event in (NonceAssigned, Submitted)),
         Ignored(SubmitterSilent, outside(PERMITTED), "no permission is out"),
         Ignored(GivenUp, (*outside(OPEN), State.ENDING, State.PARKED), "it waits, ends or has its outcome meanwhile"),
         Ignored(
             Dropped, outside(UNPERMITTED), "its submitter lists it or the hold ends, or it has ended or waits here"
         ),
         Ignored(ConfirmedSuccess, outside(OPEN), "it has its outcome"),
-        Ignored(ConfirmedReverted, outside(UNDER_WAY), "a failure of a version that nobody waits for"),
+        Ignored(ConfirmedReverted, outside(UNDER_WAY), "no outcome is awaited"),
         Ignored(ConfirmationUndone, outside(SETTLED), "nothing was confirmed"),
         Ignored(ConfirmationFinal, outside(State.CONFIRMED), "nothing was confirmed, or the inquiry takes it"),
         *(
@@ -828,8 +826,8 @@ TABLE = Table(
             for event in (LeafClaimed, LeafUnclaimed)
         ),
         Ignored(VersionsVoid, (State.INITIAL, State.PARKED, ENDED), "it is not ending, or has ended"),
-        Ignored(BegunAnew, outside(RELEASED), "it has gone on meanwhile"),
-        Ignored(RetryDue, outside(State.PENDING), "it goes on without"),
+        Ignored(BegunAnew, outside(RELEASED), "it is under way again"),
+        Ignored(RetryDue, outside(State.PENDING), "it is not waiting for a retry"),
     ),
     entry={
         State.PENDING: enter_pending,
@@ -843,57 +841,57 @@ TABLE = Table(
 
 
 class SenderTransaction(SentIntent):
-    """One intent of this node."""
+    """One intent of this node at its sender."""
 
     table = TABLE
 
     def __init__(self, sender: OwningSender[SenderTransaction], restored: Restored, is_new: bool) -> None:
         super().__init__(sender.context, restored, is_new, sender.latest_chain_time_s)
         self.sender = sender
-        # The machine that takes its events: itself, or one in front of it.
+        # The machine that takes its events: this one, or one in front of it.
         self.issue = ExternalIssue(self, self) if self.is_external else None
         self.receiver: Machine = self.issue or self
         self.voiding: Voiding | None = None
         self.inquiry: IdInquiry | None = None
-        # The sender's queue that it is in, by its state.
+        # The sender's queue that holds it, by its state.
         self.queue: dict[IntentId, SenderTransaction] | None = None
 
     @property
     def is_kept_away(self) -> bool:
-        """As far as our own node knows, nobody could get it endorsed before a prepared transition has its end."""
+        """Whether, by this node's knowledge, it cannot be endorsed before a prepared transition has an outcome."""
         return self.kept_from is not None and self.sender.coordinator.kept.is_taken(self.kept_from)
 
     @property
     def awaits_approval(self) -> bool:
-        """Its coordinator has a version of it that endorsers whom its plan names have to approve first."""
+        """Whether its coordinator has a version that endorsers named in its plan have to approve first."""
         return self.state is State.ENDORSEMENT_GATHERING and bool(self.attesters.endorsers)
 
     @property
     def is_held_up(self) -> bool:
-        """As far as our node knows, its states are kept for others, or an endorser that its plan names is silent."""
+        """Whether, by this node's knowledge, its states are reserved or an endorser of its plan is silent."""
         is_silent = self.sender.observer.is_silent
         return self.is_kept_away or (self.awaits_approval and any(map(is_silent, self.attesters.endorsers)))
 
     @property
     def needs_more_time(self) -> bool:
-        """It has to wait for its turn, to be signed, or for endorsers that its plan names to approve it."""
+        """Whether it waits for its turn, for its next signature, or for the approval of endorsers named in its plan."""
         return self.may_wait_for_its_turn or must_wait_to_sign(self, self.sender.final_time_s) or self.awaits_approval
 
     @property
     def may_wait_for_its_turn(self) -> bool:
-        """As far as our own node knows, endorsers may refuse it until others have had their turn (`turns.py`)."""
+        """Whether, by this node's knowledge, endorsers may refuse it until others have had their turn (`turns.py`)."""
         return self.is_external and not self.is_voiding and self.context.now_ms < self.sender.rests_until_ms
 
     @property
     def has_left_states_unused(self) -> bool:
-        """It is external, a version of it may have been endorsed, and none took effect."""
+        """Whether it is external and a version that may have been endorsed took no effect."""
         if not self.is_external or not self.void_after_s:
             return False
         leaf = self.confirmed_leaf
         return self.state is State.REVERTED or (leaf is not None and self.is_void(leaf))
 
     def forget_expired_versions(self) -> None:
-        """The chain can commit no leaf whose bound has passed in final time (trust rule 3)."""
+        """Forget versions that the chain can no longer commit: their bound has passed in final time (trust rule 3)."""
         final_time_s = self.sender.final_time_s
         for leaf, until_s in tuple(self.versions.items()):
             if until_s < final_time_s:
@@ -903,12 +901,12 @@ class SenderTransaction(SentIntent):
 
     @property
     def is_ready(self) -> bool:
-        """Nothing of our own keeps it from being delegated."""
+        """Whether nothing at this node keeps it from being delegated."""
         return self._may_go and self.not_before_ms <= self.context.now_ms
 
     @property
     def is_with_delegate(self) -> bool:
-        """If it is not delegated, that is its delegate's doing, or will be its delegate's next."""
+        """Whether its delegate has it, or is the cause if it is not delegated."""
         return self.is_ready or (self._may_go and self.is_put_off)
 
     @property
@@ -917,53 +915,53 @@ class SenderTransaction(SentIntent):
 
     @property
     def is_undispatched(self) -> bool:
-        """No permission is out: it follows the current coordinator."""
+        """Whether no permission is out, so that it follows the current coordinator."""
         return self.state in UNPERMITTED.states
 
     def refusable(self, leaf: Leaf) -> Transition | None:
-        """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit.
+        """Return the transition of this leaf if it is signed for the delegate's latest request and not permitted.
 
-        What another contract is to carry out can be refused as long as that is not done.
+        One that another contract is to carry out can be refused until that is done.
         """
         made = self.to_be_carried if self.state is State.ISSUED else self.assembled
         return made if self.state in REFUSABLE and made is not None and made.leaf == leaf else None
 
     def is_issued_to_be_carried(self, leaf: Leaf) -> bool:
-        """The endorser's node has another contract decide about this leaf and carry it out."""
+        """Whether the endorser's node has another contract decide about this leaf and carry it out."""
         return self.state is State.ISSUED and self.refusable(leaf) is not None
 
     @property
     def is_waiting_to_end(self) -> bool:
-        """It is Ending: its versions are to expire, or it is to be voided."""
+        """Whether it is Ending: its versions are to expire, or it is to be voided."""
         return self.state is State.ENDING
 
     @property
     def is_confirmed(self) -> bool:
-        """A version of it is on the chain."""
+        """Whether a version of it is on the chain."""
         return self.state is State.CONFIRMED
 
     @property
     def is_assembled(self) -> bool:
-        """Its delegate has a version of it, or a permission."""
+        """Whether its delegate has a version of it, or a permission."""
         return self.state is State.ENDORSEMENT_GATHERING or self.state in PERMITTED.states
 
     @property
     def is_under_way(self) -> bool:
-        """It has no outcome, and somebody is to coordinate it."""
+        """Whether it has no outcome and needs a coordinator."""
         return self.state in UNDER_WAY.states
 
     @property
     def may_be_endorsed(self) -> bool:
-        """A version could have been endorsed and is not void yet."""
+        """Whether a version could have been endorsed and is not void yet."""
         return self.void_after_s > 0 and self.sender.final_time_s <= self.void_after_s
 
     @property
     def pacing(self) -> Pacing:
-        """How often peers have us verify something."""
+        """The pace at which peers may have this node verify signatures."""
         return self.sender.pacing
 
     def take_verdict(self, event: FailureJudged) -> None:
-        """Our domain judged the version that failed last on our index: not worth another attempt ends the intent."""
+        """Take the domain's judgement of the version that failed last; "not worth a retry" ends the intent."""
         is_latest = event.leaf == self.skipped_leaf
         if is_latest and not event.is_worth_retrying and not self.is_ending:
             self.handle(GivenUp(self.skipped_reason))
@@ -973,22 +971,22 @@ class SenderTransaction(SentIntent):
         self.sender.assembly.record(self, own)
 
     def leave_assembly(self, code: ErrorCode) -> None:
-        """What is being assembled is not awaited any more."""
+        """Stop awaiting the assembly under way."""
         self.held = None
         if self.state in BEING_ASSEMBLED.states:
             self.sender.assembly.leave(self, code)
 
     def refuse(self, event: DispatchConfirmationRequestReceived, code: ErrorCode) -> None:
-        """Refuse a permission."""
+        """Refuse a request for permission."""
         self.sender.refuse_dispatch(event.peer, event.request_id, self.intent.id, code)
 
     @property
     def is_ended(self) -> bool:
-        """It has its outcome."""
+        """Whether it has its outcome."""
         return self.state in ENDED.states
 
     def changed(self, previous: Enum) -> None:
-        """Keep the sender's queues true to the states, and the history that `explain` shows."""
+        """Update the sender's queues by state, and the history that `explain` shows."""
         self.sender.transaction_changed(self)
         self.since_ms = self.context.now_ms
         self.history.append((self.context.now_ms, self.state))

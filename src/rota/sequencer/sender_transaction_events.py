@@ -1,4 +1,4 @@
-"""What an intent is told at its sender (protocol §4.3); each says who raises it."""
+"""Events of an intent at its sender (protocol §4.3); each names its source."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DependencyConfirmed(Event):
 
 @dataclass(frozen=True, slots=True)
 class DependencyReverted(Event):
-    """Raised by the node when a transaction that this one depends on is reverted, or is not awaited any longer."""
+    """Raised by the node when a transaction that this one depends on is reverted, or no longer awaited."""
 
     dependency: Dependency
     reason: str = REVERTED
@@ -44,7 +44,7 @@ class DependencyReverted(Event):
 def dependency_event(
     dependency: Dependency, outcome: Outcome, reason: str = REVERTED
 ) -> DependencyConfirmed | DependencyReverted:
-    """What an outcome means for those that depend on the transaction."""
+    """Return the event by which an outcome reaches the dependents of the transaction."""
     is_confirmed = outcome is Outcome.CONFIRMED
     return DependencyConfirmed(dependency) if is_confirmed else DependencyReverted(dependency, reason)
 
@@ -68,7 +68,7 @@ class Delegated(Event):
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorChanged(Event):
-    """Raised by the sender when the intent is to be delegated anew: another delegate, or a lost lease."""
+    """Raised by the sender when the intent is to be delegated again: another delegate, or a lost lease."""
 
     reason: str
 
@@ -83,7 +83,7 @@ class AssembleRequestReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class Assembled(Event):
-    """Raised by the domain: there is a transition, to be signed, with those that its plan adds."""
+    """Raised by the domain: there is a transition to sign, with the attesters that its plan adds."""
 
     transition: Transition
     attesters: Attesters = NO_ATTESTERS
@@ -114,10 +114,10 @@ class AssemblePark(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssembleError(Event):
-    """Raised by the domain or the signer: something failed that is no fault of the intent.
+    """Raised by the domain or the signer after a failure that is no fault of the intent.
 
     Also raised by the sender when the intent can be assembled on its own states, but not on its coordinator's snapshot,
-    and when it reads nothing of what it depends on (`awaits_dependencies`).
+    and when it reads none of its dependencies (`awaits_dependencies`).
     """
 
     reason: str
@@ -128,7 +128,7 @@ class AssembleError(Event):
 
 @dataclass(frozen=True, slots=True)
 class DispatchConfirmationRequestReceived(Event):
-    """Raised by the sender when somebody asks for permission to dispatch a leaf of the intent."""
+    """Raised by the sender when a peer requests permission to dispatch a leaf of the intent."""
 
     peer: NodeName
     request_id: RequestId
@@ -137,7 +137,7 @@ class DispatchConfirmationRequestReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class SignatureVerified(Event):
-    """Raised by the signer: whether a leaf that somebody sent us bears our signature."""
+    """Raised by the signer: whether a leaf received from a peer bears our party's signature."""
 
     request_id: RequestId
     is_ours: bool
@@ -145,7 +145,7 @@ class SignatureVerified(Event):
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransactionReceived(Event):
-    """Raised by the sender when somebody sends it an endorsed transition of the intent."""
+    """Raised by the sender when a peer sends it an endorsed transition of the intent."""
 
     peer: NodeName
     prepared: PreparedTransaction
@@ -153,7 +153,7 @@ class PreparedTransactionReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class Dispatched(Event):
-    """Raised by the sender when coordinator or submitter say that the permitted leaf is dispatched."""
+    """Raised by the sender when coordinator or submitter report that the permitted leaf is dispatched."""
 
     leaf: Leaf | None
 
@@ -176,9 +176,10 @@ class Submitted(Event):
 
 @dataclass(frozen=True, slots=True)
 class SubmitterSilent(Event):
-    """Raised by a timer when nobody has listed the permitted leaf for `submitter_grace`.
+    """Raised by a timer when no node has listed the permitted leaf for `submitter_grace`.
 
-    Raised by the sender, whoever lists it, when its validity has passed in a final block or its coordinator is left.
+    Raised by the sender, even if it is listed, when its validity has passed in a final block or its coordinator is
+    left.
     """
 
     reason: str = "its submitter is silent"
@@ -196,7 +197,7 @@ class GivenUp(Event):
 class Dropped(Event):
     """Raised by the sender when its delegate has given the intent up, and that does not end it.
 
-    The delegate has no evidence; or endorsers have refused what was assembled on its snapshot (`was_refused`).
+    The delegate has no evidence; or endorsers refused a version assembled on its snapshot (`was_refused`).
     """
 
     peer: NodeName
@@ -264,7 +265,7 @@ class PreparedIssued(Event):
 
 @dataclass(frozen=True, slots=True)
 class BegunAnew(Event):
-    """Raised by the voiding, or by the external issue that was not carried out in time: the intent travels again."""
+    """Raised by the voiding, or by the external issue when it was not carried out in time: the intent starts over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,4 +275,4 @@ class LeafClaimed(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeafUnclaimed(Event):
-    """Raised by the inquiry: nobody has shown in time that our party signed the leaf on the chain."""
+    """Raised by the inquiry: no member has shown in time that our party signed the leaf on the chain."""

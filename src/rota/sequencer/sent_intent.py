@@ -1,7 +1,7 @@
-"""An intent of this node as its sender holds it, whatever its state.
+"""An intent of this node at its sender, in every state.
 
-These are its versions, its permission, what it waits for and why it ends. `sender_transaction.py` has its states and
-rules.
+It holds the versions, the permission, the dependencies and the reason of the end. `sender_transaction.py` has the
+states and rules.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from rota.sequencer.sender_transaction_events import (
 )
 from rota.wire.messages import AssemblyResult, DispatchItem, PreparedTransaction, TransactionReverted
 
-# How far an intent came with one delegate: what a sender counts as progress (protocol §4.3).
+# Stages that an intent reaches with one delegate; a sender counts them as progress (protocol §4.3).
 ASKED_TO_ASSEMBLE = 1
 ASKED_FOR_PERMISSION = 2
 
 
 class Permission(NamedTuple):
-    """What we permitted: one leaf, to one delegate, under one delegation number."""
+    """A permission: one leaf, for one delegate, under one delegation number."""
 
     number: DelegationNumber
     delegate: NodeName
@@ -62,7 +62,7 @@ class Permission(NamedTuple):
 class HeldRequest(NamedTuple):
     """A permission request that waits until our delegation is accepted, or its signature is verified.
 
-    A verdict is matched by an id of our own: two requests may have one id, which the coordinator chose.
+    A verdict is matched by an id drawn here: two requests may have the same coordinator's id.
     """
 
     peer: NodeName
@@ -72,7 +72,7 @@ class HeldRequest(NamedTuple):
 
 
 class HeldRefusals(NamedTuple):
-    """What a delegate gave up with, while the refusals of these endorsers are verified."""
+    """A delegate's report that it gave the intent up, while the endorsers' refusals are verified."""
 
     peer: NodeName
     request_id: RequestId
@@ -82,7 +82,7 @@ class HeldRefusals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What the store remembers of an intent across a restart of its sender."""
+    """The stored facts about an intent, for a restart of its sender."""
 
     intent: Intent
     parked_reason: str | None = None
@@ -97,21 +97,21 @@ class Restored:
 
 
 class SentIntent(Machine):
-    """What is known of one intent of this node."""
+    """The known facts about one intent of this node."""
 
     def __init__(self, context: Context, restored: Restored, is_new: bool, latest_chain_time_s: int) -> None:
         super().__init__()
         self.context = context
         self.intent = restored.intent
         self.parked_reason = restored.parked_reason
-        # Why it ends, once that is decided; `reason` below is why it waits, or what failed last.
+        # The reason of its end, once decided; `reason` below is the cause of its wait or of the last failure.
         self.ending_reason = restored.ending_reason
         self.is_ending_recorded = restored.ending_reason is not None
         self.is_voiding = False
         self.was_voided = restored.was_voided
         self.issued = restored.issued
         self.versions = {signed.leaf: signed.valid_until_s for signed in restored.versions}
-        # By who sent it: a copy of another's takes nobody's place.
+        # By peer: a copy from one takes no place of another's.
         self.doubted_prepared: dict[NodeName, HeldPrepared] = {}
         self.permission = restored.permission
         self.number = DelegationNumber(self.context.incarnation, 0)
@@ -120,7 +120,7 @@ class SentIntent(Machine):
         self.accepted_at = HeartbeatNumber(0, 0)
         self.lease_ms: int | None = None
         self.stage = 0
-        # The coordinator's id, which is echoed; and ours of the latest order to domain or signer, which is matched.
+        # The coordinator's request id, to echo; and ours of the latest order to domain or signer, to match.
         self.request_id: RequestId | None = None
         self.order: RequestId | None = None
         self.transition: Transition | None = None
@@ -131,12 +131,12 @@ class SentIntent(Machine):
         self.revert_count = 0
         self.failure_count = 0
         self.dropped_count = 0
-        # Whether the latest version, or the next one, is assembled on what our own index says and nothing else.
+        # Whether the latest version, or the next one, is assembled on the own index alone.
         self.is_on_own_states = self.needs_own_states = False
-        # What it would be, if its states were not kept for a prepared transition of another intent.
+        # The transition that it would be if its states were not reserved for a prepared transition of another intent.
         self.kept_from: Transition | None = None
         self.not_before_ms = 0
-        # Its delegate is the reason that it waits until then.
+        # It waits until `not_before_ms` because of its delegate.
         self.is_put_off = False
         self.skipped_leaf: Leaf | None = None
         self.skipped_reason = ""
@@ -151,7 +151,7 @@ class SentIntent(Machine):
         self.unmet: dict[Dependency, None] = {}
         self.unresolved: dict[Party, None] = {}
         self.reverted_dependency: DependencyReverted | None = None
-        # An assembly read nothing of `unmet`: it is not delegated before one of these is confirmed.
+        # An assembly read none of `unmet`: the intent is delegated only after one of these is confirmed.
         self.awaits_confirmation = False
         # Another intent of this contract may be assembled on it before it is confirmed.
         self.has_dependents = False
@@ -159,17 +159,17 @@ class SentIntent(Machine):
 
     @property
     def is_external(self) -> bool:
-        """Its user commits it, or another contract carries it out."""
+        """Whether its user commits it, or another contract carries it out."""
         return self.intent.is_external
 
     @property
     def to_be_carried(self) -> Transition | None:
-        """The transition that the endorser's node has another contract decide about and carry out."""
+        """The transition that another contract, at the endorser's node, decides about and carries out."""
         is_carried = self.intent.submit_mode is SubmitMode.CARRIED
         return self.issued.transition if self.issued is not None and is_carried else None
 
     def dependency_ended(self, event: DependencyConfirmed | DependencyReverted) -> None:
-        """One that it depends on has ended. Whatever state it is in, it may have to wait for the others again."""
+        """Note that a dependency ended. In any state the intent may have to wait for its other dependencies again."""
         if isinstance(event, DependencyConfirmed):
             del self.unmet[event.dependency]
             self.awaits_confirmation = False
@@ -178,35 +178,35 @@ class SentIntent(Machine):
         self.handle(event)
 
     def begin_assembly(self) -> None:
-        """Its domain and signer are asked again; earlier answers do not count."""
+        """Reset for a new assembly: earlier answers of domain and signer do not count."""
         self.order, self.result, self.attesters = None, None, NO_ATTESTERS
 
     @property
     def open_dependencies(self) -> tuple[Dependency, ...]:
-        """What it depends on and what has not ended."""
+        """The dependencies that have not ended."""
         reverted = self.reverted_dependency
         return tuple(other for other in self.unmet if reverted is None or other != reverted.dependency)
 
     def note_party(self, party: Party, verifier: str) -> None:
-        """A party is resolved, or there is none of that name; in whatever state."""
+        """Note in any state that a party is resolved, or unknown if `verifier` is empty."""
         if verifier:
             del self.unresolved[party]
         else:
             self.unknown_party = party
 
     def note_version(self, leaf: Leaf, until_s: int) -> None:
-        """Our party signed this leaf; the same leaf may be signed again with a later bound."""
+        """Note that our party signed this leaf; the same leaf may be signed again with a later bound."""
         self.versions[leaf] = max(until_s, self.versions.get(leaf, 0))
 
     @property
     def first_bound_s(self) -> int | None:
-        """Until when the first of the versions that the chain may commit is valid, if states are kept for them."""
+        """The first bound of the versions that the chain may commit, if states are reserved for them."""
         return min(self.versions.values(), default=None) if self.is_external else None
 
     def _latest_bound_s(self, latest_chain_time_s: int) -> int:
-        """Until when a version may be committed that our party signed before the restart.
+        """Return until when a version that our party signed before the restart may be committed.
 
-        Who accepted an intent before leaves were recorded, in an older release, must assume that one was signed last.
+        For an intent that an older release accepted without recording leaves, assume that one was signed last.
         """
         if self.intent.nonce or not self.context.contract.endorsers:
             return max(self.versions.values(), default=0)
@@ -216,35 +216,35 @@ class SentIntent(Machine):
 
     @property
     def answered_attesters(self) -> Attesters:
-        """Those that the plan of the version adds that its delegate was answered with last."""
+        """The attesters that the plan adds for the version in the last answer to the delegate."""
         return self.result.attesters if self.result is not None else NO_ATTESTERS
 
     @property
     def is_ending(self) -> bool:
-        """It is decided that it ends; what lands on the chain before that is so may overrule it."""
+        """Whether its end is decided; a version committed before the end takes effect may overrule it."""
         return self.ending_reason is not None
 
     def is_void(self, leaf: Leaf) -> bool:
-        """This is the leaf of the empty transition of its id: whoever commits it, no other version can be committed."""
-        # No version that we note is empty, and that costs no hash.
+        """Whether this is the leaf of its empty transition, which excludes every other version once committed."""
+        # No recorded version is empty, so this test saves a hash.
         return leaf not in self.versions and leaf == void_leaf(self.context.separator, self.intent.id)
 
     @property
     def assembled(self) -> Transition | None:
-        """What was assembled last."""
+        """The transition assembled last."""
         return self.result.transition if self.result is not None else None
 
     def has_no_retry_left(self, outcome: LedgerOutcome) -> bool:
-        """A call of the permitted leaf failed, and `revert_retry_max` retries are used up (protocol §4.2)."""
+        """Whether a call of the permitted leaf failed and `revert_retry_max` retries are used up (protocol §4.2)."""
         is_used_up = self.revert_count >= self.context.config.revert_retry_max
         return is_used_up and outcome.is_counted and self.is_permitted(outcome.leaf)
 
     def is_permitted(self, leaf: Leaf) -> bool:
-        """This is the leaf that was permitted last."""
+        """Whether this leaf was permitted last."""
         return self.permission is not None and self.permission.leaf == leaf
 
     def verify(self, leaf: Leaf, valid_until_s: int, signature: bytes) -> RequestId:
-        """Order the verification of its party's signature, of before a restart or for another coordinator."""
+        """Order the verification of its party's signature, from before a restart or for another coordinator."""
         request_id, intent = self.context.next_id(), self.intent
         self.context.effects.append(
             VerifySignature(
@@ -260,14 +260,14 @@ class SentIntent(Machine):
         return request_id
 
     def is_recorded(self) -> bool:
-        """What we are asked to permit has its contents on our disk, since before it left; the empty one has none."""
+        """Whether the contents of the leaf to permit were stored before the leaf left; the empty one has none."""
         assert self.held is not None, "who asks has looked"
         item = self.held.item
         is_empty = self.is_ending and self.is_void(item.leaf)
         return is_empty or self.versions.get(item.leaf, -1) >= item.valid_until_s
 
     def shown_by_held(self) -> Consistent | None:
-        """The transition that came with the request: it must be what was signed, with all that is for us."""
+        """Return the transition in the request if it is the signed one, complete for this node, else None."""
         assert self.held is not None, "who asks has looked"
         item = self.held.item
         sent = item.transition
@@ -287,20 +287,20 @@ class SentIntent(Machine):
         return event.peer == self.delegate and (not is_old or from_before_restart)
 
     def was_not_let_go(self, leaf: Leaf) -> bool:
-        """We neither permitted it nor gave it to our user: who committed it has asked nobody, and may tell nobody."""
+        """Whether it was neither permitted nor issued: a node that commits it may send no states."""
         permission, issued = self.permission, self.issued
         is_permitted = permission is not None and permission.leaf == leaf
         is_issued = issued is not None and issued.transition.leaf == leaf
         return not (is_permitted or is_issued or self.is_void(leaf))
 
     def receipt(self) -> Receipt:
-        """The receipt of an intent that was reverted."""
+        """Return the receipt of an intent that was reverted."""
         assert self.ending_reason is not None, "what was reverted has a reason"
         leaf = self.confirmed_leaf if self.ending_code == INTENT_ID_USED else None
         return Receipt(self.intent.id, Outcome.REVERTED, self.ending_reason, leaf or NO_LEAF, code=self.ending_code)
 
     def wait_for_nobody(self) -> None:
-        """It goes on without its dependencies and parties."""
+        """Continue without its dependencies and parties."""
         self.unmet.clear()
         self.unresolved.clear()
 
@@ -310,21 +310,21 @@ class SentIntent(Machine):
         self.context.timers.set(self, "hold", due_ms, SubmitterSilent())
 
     def stop_hold(self) -> None:
-        """Nobody's listing is waited for any more."""
+        """Stop waiting for the submitter."""
         self.context.timers.cancel(self, "hold")
 
     def retry_later(self) -> int:
-        """Set the timer of a backoff, later each time; when it ends."""
+        """Set the timer of a growing backoff; return when it ends."""
         due_ms = self.back_off(self.failure_count)
         self.failure_count += 1
         return due_ms
 
     def back_off(self, attempt: int) -> int:
-        """Set the timer of this attempt's backoff; when it ends."""
+        """Set the timer of this attempt's backoff; return when it ends."""
         return self.look_after(self.context.retry_delay_ms(attempt))
 
     def look_after(self, delay_ms: int) -> int:
-        """Set the timer of a backoff; when it ends."""
+        """Set the timer of a backoff of this length; return when it ends."""
         context = self.context
         due_ms = context.after(delay_ms)
         context.timers.set(self, "retry", due_ms, RetryDue())

@@ -1,7 +1,7 @@
 """One per contract and node: routes each event to sender, coordinator and endorser, and collects effects.
 
-Messages to our own node do not go out: they are taken at once, unless something of this contract is
-being written; then they wait for the disk like every other message (protocol §7, §8).
+Messages to this node itself are taken at once, unless records of this contract are
+being written; then they wait for the write like every other message (protocol §7, §8).
 """
 
 from __future__ import annotations
@@ -95,22 +95,22 @@ from rota.wire.messages import (
     VerifierResponse,
 )
 
-# Above every height: nothing is missing.
+# Above every height: the store has the whole chain.
 WHOLE_CHAIN = 2**63
 
 
 @dataclass(frozen=True, slots=True)
 class StoredContract:
-    """What the store remembers of a contract: unfinished intents, dispatches without an outcome, prepared transitions.
+    """The stored facts about a contract: unfinished intents, dispatches without an outcome, prepared transitions.
 
     `rounds` are those of the dispatches.
 
-    `indexed` is what our own index has said of the contract lately. Of prepared transitions without an outcome
-    there are those that are to be sent to their senders, and what is kept for all that we have prepared (`kept`) and
-    for those that we have endorsed (`endorsed`).
-    `latest_chain_time_s` is the greatest that was ever indexed, also in a block that is gone: until then, and
-    `validity` longer, something may be valid that was endorsed before the restart.
-    `final_height` is how far the chain was taken to be final in all this.
+    `indexed` are recent outcomes of the contract in the own index. For prepared transitions without an outcome
+    there are those to send to their senders, and the reservations for all that this node has prepared (`kept`) and
+    endorsed (`endorsed`).
+    `latest_chain_time_s` is the greatest ever indexed, also in a block that is gone: until then, and
+    `validity` longer, a transition endorsed before the restart may be valid.
+    `final_height` is the height up to which the chain counted as final in all this.
     """
 
     intents: tuple[Restored, ...] = ()
@@ -147,7 +147,7 @@ class Sequencer:
         self.coordinator = Coordinator(
             self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged, stored.rounds, self.turns
         )
-        # A hand-over may name flush points that were settled before our restart.
+        # A hand-over may name flush points that were settled before the restart.
         self.note_final_outcomes(stored.indexed)
         self.sender = Sender(self.context, self.observer, self.coordinator)
         self.endorser = Endorser(self.context, self.observer, self.kept, self.turns)
@@ -160,7 +160,7 @@ class Sequencer:
             self.sender.restore(restored, dict(stored.outcomes))
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
-        """Be told one event at this time; everything that follows from it is done before the next."""
+        """Handle one event at this time, with all its consequences, and return the effects."""
         context = self.context
         assert now_ms >= context.now_ms, "time does not run backwards within a node"
         context.now_ms = now_ms
@@ -170,7 +170,7 @@ class Sequencer:
         return context.take_effects()
 
     def hears_again(self, now_ms: int, peer: NodeName, envelope: Envelope) -> bool:
-        """Note a sign of life of a peer that is not silent; False, and nothing is noted, when it is."""
+        """Note a message of a peer that is not silent; return False, and note nothing, if it is."""
         self.context.now_ms = now_ms
         if self.observer.is_silent(peer):
             return False
@@ -179,18 +179,18 @@ class Sequencer:
 
     @property
     def is_awake(self) -> bool:
-        """Something is under way here: every block matters."""
+        """Whether work is under way here, so that every block matters."""
         if self.sender.transactions or self.coordinator.state is not CoordinatorState.IDLE:
             return True
         return bool(self.coordinator.issuing.open)
 
     @property
     def is_busy(self) -> bool:
-        """It cannot be paged out: something is under way, to be stored, or dispatched and without an outcome."""
+        """Whether it cannot be paged out: work is under way, to be stored, or dispatched and without an outcome."""
         return self.is_awake or bool(self.endorser.unsent) or bool(self.coordinator.restored)
 
     def next_deadline_ms(self) -> int | None:
-        """When the next `Tick` is due."""
+        """Return when the next `Tick` is due."""
         return self.context.timers.next_due_ms
 
     # Routing.
@@ -249,7 +249,7 @@ class Sequencer:
         self.coordinator.voids.take_verified(event)
 
     def _take_verified(self, event: EndorsersVerified) -> None:
-        """Signatures of endorsers that the sender, or the coordinator, had verified."""
+        """Pass on a verdict on endorsers' signatures to the sender or the coordinator."""
         if event.intent is not None:
             self.sender.take_verified(event, event.intent)
         elif event.request_id in self.coordinator.claims:
@@ -258,7 +258,7 @@ class Sequencer:
             self.coordinator.rounds.take_refusals_verified(event)
 
     def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
-        """The peer is the author, whatever the payload says."""
+        """Take a message; its author is the peer, whatever the payload claims."""
         if self.observer.hear(peer, envelope):
             self.coordinator.something_changed()
         body = envelope.body
@@ -303,16 +303,16 @@ class Sequencer:
         self.coordinator.voids.take_endorsement(peer, body)
 
     def _take_heartbeat(self, peer: NodeName, heartbeat: CoordinatorHeartbeat) -> None:
-        """A stranger's heartbeat, an old or a repeated one changes nothing."""
+        """Take a heartbeat; one from a stranger, an old or a repeated one has no effect."""
         if not self.context.has_part and not self.sender.transactions:
-            # We have nothing to do there: a stranger that beats in its own contracts must not fill our memory.
+            # This node has no part there: heartbeats of strangers in their own contracts must not fill its memory.
             return
         if not self.observer.may_coordinate(peer) or not self.observer.hear_heartbeat(peer, heartbeat):
             return
         config = self.context.config
         times_max = HEARTBEATS_TIMES_MAX + 2 * config.request_timeout_ms // config.heartbeat_ms
         if not self._is_due("heartbeat", peer, times_max):
-            # The observer knows the latest; sender and coordinator, which go through all intents, act on the next one.
+            # The observer has the latest; sender and coordinator, which go through all intents, act on the next one.
             return
         self.sender.heard(peer)
         if peer != self.context.node:
@@ -320,7 +320,7 @@ class Sequencer:
         self.sender.handle(sender_events.HeartbeatReceived(peer, heartbeat))
 
     def _is_due(self, what: str, peer: NodeName, times_max: int) -> bool:
-        """What a peer has us go through all our intents for is done so many times in a while; we are no peer."""
+        """Limit the rate at which a peer makes this node go through all its intents; the node itself is not limited."""
         interval_ms = self.context.config.request_timeout_ms
         return peer == self.context.node or self.pacing.is_due((what, peer), interval_ms, times_max)
 
@@ -331,7 +331,7 @@ class Sequencer:
         self.sender.handle(sender_events.PeerLost(peer))
 
     def _connection_made(self, peer: NodeName) -> None:
-        """After a reconnection with nothing in flight the next activity is answered with Startup (§4.4)."""
+        """After a reconnection with nothing in flight, answer the next activity with Startup (§4.4)."""
         self.lost_peers.pop(peer, None)
         self.observer.connection_changed(peer, connected=True)
         self.coordinator.something_changed()
@@ -341,7 +341,7 @@ class Sequencer:
         self.sender.handle(sender_events.PeerHeard(peer))
 
     def _block_indexed(self, event: BlockIndexed) -> None:
-        """The ledger's word first, then what the new height makes possible."""
+        """Take the outcomes first, then act on the new height."""
         range_before = self.context.block_range
         self.context.height, self.context.chain_time_s = event.height, event.chain_time_s
         self.kept.chain_time_s = event.chain_time_s
@@ -364,13 +364,13 @@ class Sequencer:
         self.sender.block_indexed()
 
     def note_final_outcomes(self, outcomes: tuple[LedgerOutcome, ...]) -> None:
-        """Earlier blocks, which are final, have these: nothing of ours waits for them."""
+        """Note outcomes of final earlier blocks; nothing here waits for them."""
         for outcome in outcomes:
             self.coordinator.outcomes.note(outcome)
             self.coordinator.outcomes.note_final(outcome)
 
     def _outcomes_final(self, event: OutcomesFinal) -> None:
-        """Nothing that these blocks say is undone any more."""
+        """Note that the outcomes in these blocks are final."""
         for outcome in event.outcomes:
             self.coordinator.outcomes.note_final(outcome)
             self.sender.outcome_final(outcome)
@@ -390,13 +390,13 @@ class Sequencer:
             self.coordinator.undo_outcome(outcome)
 
     def _run_timers(self) -> None:
-        """Each timer's consequences are dealt with before the next one runs out."""
+        """Run due timers, each with all its consequences before the next one."""
         while (due := self.context.timers.pop_due(self.context.now_ms)) is not None:
             due.machine.handle(due.event)
             self._settle()
 
     def _settle(self) -> None:
-        """Until nothing is left to be told: posted events, then what we say to ourselves."""
+        """Handle posted events, then messages to the node itself, until none is left."""
         context = self.context
         while True:
             while context.posted:

@@ -1,13 +1,13 @@
 """Shares: how a limited resource is divided among senders (protocol §7).
 
 Theory of operation. In `ring` mode the committee sends. Half of the resource is divided equally among its members: each
-always gets its share, however much the others hold. The other half is for whoever comes first, so that a sender that is
-alone gets nearly everything.
+always gets its share, however much the others hold. The other half goes to those that come first, so that a sender that
+is alone gets nearly everything.
 
-Where any registered node may send, names cost nothing, and so strangers are told from *proven* senders: those whose
-transition was committed in this contract (`Proven`). A quarter of the resource is divided among the proven senders, and
-a quarter among 16 strangers. The rest is for whoever comes first, and strangers together get at most half of it. So any
-number of strangers leaves a proven sender its share and a quarter of the resource besides.
+Where any registered node may send, names cost nothing, and so strangers are distinguished from *proven* senders: those
+whose transition was committed in this contract (`Proven`). A quarter of the resource is divided among the proven
+senders, and a quarter among 16 strangers. The rest goes to those that come first, and strangers together get at most
+half of it. So any number of strangers leaves a proven sender its share and a quarter of the resource besides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 from rota.model.types import Contract, Mode, NodeName
 
-# Where anybody may send, so many senders are reckoned with.
+# The number of strangers that have a share where any node may send.
 SENDERS_RECKONED: Final = 16
 PROVEN_MAX: Final = 256
 
@@ -24,7 +24,7 @@ PROVEN_MAX: Final = 256
 class Proven:
     """The senders that have made progress in a contract, as far as this node saw it, and this node itself.
 
-    The one whose progress is the longest ago is forgotten first, and a restart forgets all of them.
+    The sender whose progress is the longest ago is forgotten first, and a restart forgets all of them.
     """
 
     def __init__(self, node: NodeName) -> None:
@@ -32,7 +32,7 @@ class Proven:
         self.senders: dict[NodeName, None] = {node: None}
 
     def note(self, sender: NodeName) -> None:
-        """A transition of this sender is on the chain."""
+        """Note that a transition of this sender is on the chain."""
         if sender != self.node:
             self.senders.pop(sender, None)
             self.senders[sender] = None
@@ -43,7 +43,7 @@ class Proven:
 
 
 class Shares:
-    """What the senders hold of one resource.
+    """The amounts of one resource that the senders hold.
 
     Where each sender coordinates for itself, a coordinator has one sender, and an endorser still many.
     """
@@ -56,7 +56,7 @@ class Shares:
         self.total = 0
 
     def has_room(self, sender: NodeName, amount: int, most: int) -> bool:
-        """Whether a sender may take so much more: it is in its share, or in what nobody has a share in."""
+        """Whether a sender may take so much more: it is in its share, or in the part without shares."""
         if self.total + amount > most:
             return False
         if self.is_open:
@@ -78,7 +78,7 @@ class Shares:
         strangers_share = max(1, reserved // SENDERS_RECKONED)
         after = self.held.get(sender, 0) + amount
         over = strangers_over = strangers_total = 0
-        # Where the shares are smaller than what a sender takes first, that counts as its share.
+        # Where the shares are smaller than a sender's first amount, that counts as its share.
         is_share = sender not in self.held and amount > reserved // SENDERS_RECKONED
         counted = self.held if is_share else {**self.held, sender: after}
         for each, held in counted.items():
@@ -94,12 +94,12 @@ class Shares:
         return is_in_share or (over + strangers_over <= common and strangers_over <= (common + 1) // 2)
 
     def take(self, sender: NodeName, amount: int) -> None:
-        """The sender holds so much more."""
+        """Count so much more for the sender."""
         self.held[sender] = self.held.get(sender, 0) + amount
         self.total += amount
 
     def give_back(self, sender: NodeName, amount: int) -> None:
-        """The sender holds so much less."""
+        """Count so much less for the sender."""
         self.total -= amount
         self.held[sender] -= amount
         if not self.held[sender]:
@@ -107,7 +107,7 @@ class Shares:
 
     @property
     def sender_count(self) -> int:
-        """How many may send."""
+        """The number of nodes that may send."""
         if self.contract.mode is Mode.RING:
             return len(self.contract.committee)
         return max(SENDERS_RECKONED, len(self.held)) if self.is_open else 1

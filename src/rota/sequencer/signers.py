@@ -1,15 +1,15 @@
-"""Whose signature a coordinator verifies before a transition shares a round with others (protocol §7, trust rule 9).
+"""Parties' signatures that a coordinator verifies before a transition shares a round (protocol §7, trust rule 9).
 
 Theory of operation. Endorsers verify the signature of each party, and refuse a round with a false one, so that its
 other members lose time. The coordinator therefore verifies a sender's signatures itself until `ENDORSED_ENOUGH`
 transitions of that sender were endorsed: at least one honest endorser has verified those. A fault of the sender
-(`probation.py`) makes the coordinator verify anew, and after one false signature it goes on for as long as it remembers
-the sender. So the processor time of a verification is spent on new senders and on liars.
+(`probation.py`) makes the coordinator verify again, and after one false signature it does so for as long as it
+remembers the sender. So the processor time of verification is spent on new senders and on liars.
 
-Until the answer comes, the transition is in no round and its states are offered to nobody. One with a false signature
+Until the answer comes, the transition is in no round and its states are not offered. One with a false signature
 puts its sender on probation and goes apart, and so does one whose party's verifier is not known in time, without a
-fault: the endorsers judge it, because the word of a coordinator ends nothing. Our own node's transitions, and contracts
-without endorsers, are not verified here.
+fault: the endorsers judge it, because a coordinator's judgement ends nothing. Transitions of this node itself, and
+contracts without endorsers, are not verified here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Kept = TypeVar("Kept")
 
 
 class Signers:
-    """The transitions of one coordinator that await the verification of their signature, and who needs none."""
+    """The transitions of one coordinator that await verification, and the senders that need none."""
 
     def __init__(
         self,
@@ -51,29 +51,29 @@ class Signers:
         self.unasked: dict[Leaf, HeldIntent] = {}
 
     def handle(self, event: Event) -> None:
-        """The verifier of a party was not found in time."""
+        """Handle a verification that is overdue because a verifier was not found."""
         assert isinstance(event, VerificationOverdue), "the signers know their timers"
         self.take_verified(PartiesVerified(event.request_id, (), self.asked.get(event.request_id, ())))
 
     def must_verify(self, transaction: HeldIntent) -> bool:
-        """Its sender is new here, or brought a false signature, or was at fault lately."""
+        """Whether its sender is new here, or brought a false signature, or was at fault lately."""
         sender = transaction.sender
         if transaction.is_apart or sender == self.context.node or not self.context.contract.threshold:
             return False
         return sender in self.forgers or self.endorsed.get(sender, 0) < ENDORSED_ENOUGH
 
     def hold(self, transaction: HeldIntent) -> None:
-        """It joins no round before its signature is verified."""
+        """Hold it until its signature is verified; then it joins a round."""
         self.waiting[transaction.leaf] = self.unasked[transaction.leaf] = transaction
 
     def drop(self, transaction: HeldIntent) -> None:
-        """It does not wait any more, if it did."""
+        """Stop waiting for its verification, if it waits."""
         if self.waiting:
             self.waiting.pop(transaction.leaf, None)
             self.unasked.pop(transaction.leaf, None)
 
     def ask(self) -> None:
-        """Have all verified that wait since the last time, in one order."""
+        """Order the verification of all that wait since the last time, in one order."""
         some, self.unasked = tuple(self.unasked.values()), {}
         request_id = self.context.next_id()
         self.asked[request_id] = tuple(each.leaf for each in some)
@@ -86,7 +86,7 @@ class Signers:
         self.context.timers.set(self, f"verify {request_id}", due_ms, VerificationOverdue(request_id))
 
     def take_verified(self, event: PartiesVerified) -> None:
-        """Those with their party's signature await a round; the others go apart."""
+        """Queue those with their party's signature for a round; the others go apart."""
         leaves = self.asked.pop(event.request_id, ())
         self.context.timers.cancel(self, f"verify {event.request_id}")
         for leaf in leaves:
@@ -104,13 +104,13 @@ class Signers:
         self.coordinator.something_changed()
 
     def note_endorsed(self, sender: NodeName) -> None:
-        """So many endorsers signed its transition that one of them is honest."""
+        """Count an endorsement: so many endorsers signed its transition that one of them is honest."""
         count = self.endorsed.get(sender, 0)
         if count < ENDORSED_ENOUGH:
             self._remember(self.endorsed, sender, count + 1)
 
     def doubt(self, sender: NodeName) -> None:
-        """It was at fault: its signatures are verified again."""
+        """Verify its signatures again after a fault."""
         self.endorsed.pop(sender, None)
 
     def _remember(self, known: dict[NodeName, Kept], sender: NodeName, value: Kept) -> None:

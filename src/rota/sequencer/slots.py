@@ -1,24 +1,24 @@
 """Assembly slots: whose intents are assembled next (protocol §7).
 
-Theory of operation. Assembly is asked of one sender at a time: a slot holds several of its intents, to be
-assembled one after the other on one snapshot. Senders take turns; the first assembly of one sender's
+Theory of operation. One sender at a time is asked to assemble: a slot holds several of its intents, which it
+assembles one after the other on one snapshot. Senders take turns; the first assembly of one sender's
 intents is in the order in which they were delegated. A slot's request is repeated until it is answered,
 and only the answer to the current one counts. A sender that does not answer loses its turn and comes back
-with backoff: it holds nobody up. One that answers slowly waits until the others may have had as much time. Where any
-registered node may send, any number of strangers may do so; senders that made progress get every second slot.
+with backoff, so that it delays no other. One that answers slowly waits until the others may have had as much time.
+Where any registered node may send, there may be any number of strangers; proven senders get every second slot.
 
-Admission: what a coordinator checks of a transition before it joins a round. A false transition would be refused by
-every endorser, and the round that it is in would be dissolved. So the coordinator makes those checks that it can make
-alone: that the leaf is the transition's, that states are called after it, and that the bytes which it sees have their
-commitments; whose the id is was checked when the intent was delegated. A sender that brings anything else is on
-probation. The party's signature needs the party's verifier and is verified by an effect, for senders that have not
-proven themselves (`signers.py`). Endorsers verify every signature.
+Admission: the coordinator's checks of a transition before it joins a round. Every endorser would refuse a false
+transition, and the round that it is in would be dissolved. So the coordinator makes the checks that it can make
+alone: that the leaf is the transition's, that states are named after it, and that the bytes which it sees match their
+commitments; the party's right to the id was checked when the intent was delegated. A sender that fails a check is on
+probation. The party's signature needs the party's verifier and is verified by an effect, for senders that are not
+yet trusted (`signers.py`). Endorsers verify every signature.
 
-That the inputs exist is not looked up. Only a store knows of all states, and a look for each input of each transition
-would cost every honest sender as much as an assembly, though it would not suffice: a state that exists may have a
-content that no endorser has. Endorsers name the states that they lack, and a sender of one that too many of them do not
-find goes apart (`rounds.py`). So a sender holds a shared round up once, for a little more than `request_timeout`, and
-is then on probation.
+Existence of the inputs is not checked. Only a store knows all states, and a look-up of each input of each transition
+would cost every honest sender as much as an assembly, and would not suffice: a state that exists may have a
+content that no endorser has. Endorsers name the states that they lack, and a sender that names one which too many of
+them do not find goes apart (`rounds.py`). So a sender delays a shared round once, for a little more than
+`request_timeout`, and is then on probation.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MANY = 1_000_000
 
 @dataclass(slots=True)
 class Slot:
-    """One assemble request under way: whose intents, which are unanswered, and what has gone since."""
+    """One assemble request under way: its sender, the unanswered intents, and the leaves dropped since."""
 
     request: AssembleRequest
     sender: NodeName
@@ -83,7 +83,7 @@ class Slots:
         self.not_before_ms: dict[NodeName, int] = {}
 
     def handle(self, event: Event) -> None:
-        """A timer of ours has run out."""
+        """Handle the slot's timers."""
         match event:
             case SlotRepeatDue():
                 self._repeat()
@@ -94,14 +94,14 @@ class Slots:
         self.coordinator.something_changed()
 
     def await_assembly(self, transaction: HeldIntent, order: int) -> None:
-        """Queue for a slot, in the order of delegation."""
+        """Queue an intent for a slot, in the order of delegation."""
         queue = self.awaiting.setdefault(transaction.sender, [])
         insort(queue, (order, transaction.intent.id))
         if transaction.sender not in self.turns:
             self.turns.append(transaction.sender)
 
     def stop_awaiting_assembly(self, transaction: HeldIntent, order: int) -> None:
-        """Assembled, or gone."""
+        """Remove an intent that is assembled or gone."""
         queue = self.awaiting[transaction.sender]
         queue.remove((order, transaction.intent.id))
         if not queue:
@@ -109,11 +109,11 @@ class Slots:
             self.turns.remove(transaction.sender)
 
     def look_again_at(self, due_ms: int) -> None:
-        """Make sure that somebody looks when a backoff ends."""
+        """Set a timer for the end of a backoff."""
         self.context.timers.set(self, f"look {due_ms}", due_ms, LookAgain())
 
     def is_usable(self, transition: Transition) -> bool:
-        """It is valid, spends and reads nothing that is locked or spent or went while it was assembled."""
+        """Whether it is valid and uses no state that is locked, spent, or was dropped during its assembly."""
         slot = self.slot
         assert slot is not None, "an assembled transition belongs to the slot"
         if transition.valid_until_s < self.context.chain_time_s:
@@ -126,12 +126,12 @@ class Slots:
         return all(state.leaf not in slot.gone for state in references)
 
     def refuse_states_of(self, leaf: Leaf) -> None:
-        """What was assembled on this leaf in the open slot cannot be used either."""
+        """Reject other results of the open slot that use this leaf's states."""
         if self.slot is not None:
             self.slot.gone.add(leaf)
 
     def take_assembly(self, peer: NodeName, response: AssembleResponse) -> None:
-        """The answer of the slot's sender; any other changes nothing."""
+        """Take the answer of the slot's sender to the current request; ignore any other."""
         if not self._is_current(peer, response.request_id):
             return
         assert self.slot is not None
@@ -146,7 +146,7 @@ class Slots:
         self._close_if_answered()
 
     def take_assembly_error(self, peer: NodeName, error: AssembleError) -> None:
-        """Intents that the slot's sender does not assemble for us."""
+        """Take errors for intents that the slot's sender does not assemble."""
         if not self._is_current(peer, error.request_id):
             return
         for failed in error.errors:
@@ -156,7 +156,7 @@ class Slots:
         self._close_if_answered()
 
     def close(self) -> None:
-        """The slot is over, and with it its sender's turn; its late answer will change nothing."""
+        """End the slot and its sender's turn; a late answer will have no effect."""
         if self.slot is not None and self.slot.sender in self.turns:
             self.turns.remove(self.slot.sender)
             self._pause_after(self.slot)
@@ -167,7 +167,7 @@ class Slots:
         self.coordinator.something_changed()
 
     def _pause_after(self, slot: Slot) -> None:
-        """A sender that took long comes back when each of the others may have taken as long: it gets no more time."""
+        """Delay a slow sender until each of the others may have taken as long."""
         config = self.context.config
         took_ms = self.context.now_ms - slot.since_ms
         if took_ms > config.slot_ms_max and self.turns:
@@ -176,7 +176,7 @@ class Slots:
             self.look_again_at(due_ms)
 
     def select(self) -> None:
-        """Senders take turns; one slot at a time, and none while what is under way is too much for a snapshot."""
+        """Open a slot for the next sender if none is open and all under way fits a snapshot."""
         if self.slot is not None or not self.turns or not self.coordinator.has_room_for_a_slot:
             return
         for sender in self._in_turn():
@@ -186,21 +186,21 @@ class Slots:
                 return
 
     def _in_turn(self) -> list[NodeName]:
-        """Where anybody may send, proven senders go before others after each slot of a stranger (`shares.py`)."""
+        """Outside `ring` mode, proven senders go before others after each slot of a stranger (`shares.py`)."""
         proven = self.context.proven.senders
         if self.context.contract.mode is Mode.RING or self.last_sender is None or self.last_sender in proven:
             return self.turns
         return sorted(self.turns, key=lambda sender: sender not in proven)
 
     def size_max(self, sender: NodeName) -> int:
-        """As many as this sender lately assembled in `slot_ms_max` and told in one message.
+        """Return how many intents this sender lately assembled in `slot_ms_max` and returned in one message.
 
-        So a slow one holds nobody up for long, and what is large does not come all at once.
+        So a slow sender does not delay others for long, and large transitions do not come all at once.
         """
         return min(self.sizes.get(sender, MANY), self.context.config.assembly_slot_max)
 
     def _note_pace(self, took_ms: int, told_bytes: int) -> None:
-        """The next slot of a sender that took too long or told too much is shorter; another gets twice as many."""
+        """Shorten the sender's next slot if it took or returned too much; double it if both were at most half."""
         slot, limit_ms, limit_bytes = self.slot, self.context.config.slot_ms_max, self.context.config.message_bytes_max
         assert slot is not None, "only a slot takes time"
         slot.answered_bytes += told_bytes
@@ -214,7 +214,7 @@ class Slots:
                 del self.sizes[slot.sender]
 
     def _choose(self, sender: NodeName) -> list[HeldIntent]:
-        """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
+        """Return the intents for the sender's slot; an intent that waits for others goes right behind them."""
         coordinator = self.coordinator
         is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms or coordinator.probation.is_paused(sender)
         has_turn = not is_paused and coordinator.quotas.may_assemble(sender) and not coordinator.gas.is_used_up(sender)
@@ -231,7 +231,7 @@ class Slots:
         return list(chosen.values())
 
     def _unseen_by(self, node: NodeName) -> list[Leaf]:
-        """What is under way that this node has not been asked to endorse."""
+        """Return the leaves under way that this node was not asked to endorse."""
         transactions, placed = self.coordinator.transactions, self.coordinator.graph.placed
         under_way = ((leaf, transactions.get(each.intent)) for leaf, each in placed.items())
         return [leaf for leaf, transaction in under_way if transaction is None or node not in transaction.seen_by]
@@ -266,7 +266,7 @@ class Slots:
         )
 
     def _lose_turn(self) -> None:
-        """A sender that does not answer comes back with backoff: it holds nobody up (protocol §4.2)."""
+        """Delay a sender that did not answer, with backoff, so that it delays no other (protocol §4.2)."""
         slot = self.slot
         assert slot is not None, "a slot's timers end with it"
         lost = self.lost_turns[slot.sender] = self.lost_turns.get(slot.sender, 0) + 1
@@ -281,7 +281,7 @@ class Slots:
         return self.slot is not None and self.slot.sender == peer and self.slot.request.request_id == request_id
 
     def _answered(self, intent: IntentId) -> HeldIntent | None:
-        """The transaction of an intent of the slot that was unanswered until now."""
+        """Return the transaction of an intent of the slot that was unanswered until now, else None."""
         assert self.slot is not None
         if intent not in self.slot.unanswered:
             return None
@@ -289,7 +289,7 @@ class Slots:
         return self.coordinator.transactions[intent]
 
     def _event_of(self, result: AssemblyResult, size_bytes: int, transaction: HeldIntent) -> Event:
-        """What one result of a slot tells its transaction; what cannot join a round is an error."""
+        """Return the event for one result of a slot; a transition that cannot join a round is an error."""
         transition = result.transition
         if result.outcome is AssemblyOutcome.REVERTED:
             return AssembleRevertResponse(result.reason)
@@ -305,7 +305,7 @@ class Slots:
         return AssembleSuccess(result.number, transition, size_bytes, result.attesters)
 
     def leave(self, transaction: HeldIntent) -> None:
-        """An intent that goes while it is assembled is no longer waited for."""
+        """Stop waiting for an intent that leaves while it is assembled."""
         if self.slot is not None and transaction.intent.id in self.slot.unanswered:
             del self.slot.unanswered[transaction.intent.id]
             self._close_if_answered()

@@ -1,8 +1,8 @@
-"""Startup: a node that was away says that it is here again (protocol §4.4).
+"""Startup: a node that was away announces that it is available again (protocol §4.4).
 
 After start, swap-in, or a reconnection with nothing in flight, the first activity of the contract that
-this node notices makes it tell every other member, until each has acknowledged. It claims no rank; the
-others may count on it again. A member whose connection is down is told when it is back.
+this node notices makes it notify every other member, until each has acknowledged. It claims no rank; the
+others may count on it again. A member whose connection is down is notified when it is back.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ ACTIVITY = (DelegationCommand, EndorsementRequest, CoordinatorHeartbeat)
 
 @dataclass(frozen=True, slots=True)
 class StartupRepeatDue(Event):
-    """Those that have not acknowledged are told again."""
+    """The notice is to be repeated to members that have not acknowledged it."""
 
 
 class StartupNotices:
-    """Who still has to hear that we are here."""
+    """The members to notify that this node is available."""
 
     def __init__(self, context: Context, observer: Observer, has_intents: Callable[[], bool] = lambda: False) -> None:
         self.context = context
@@ -43,16 +43,16 @@ class StartupNotices:
         self.unacknowledged: dict[NodeName, None] = {}
 
     def arm(self) -> None:
-        """The next activity is to be answered with Startup."""
+        """Answer the next activity with Startup."""
         self.is_armed = True
 
     def notice(self, body: Message | None) -> None:
-        """Something of the contract was heard; `None` is its transaction on the chain."""
+        """Take activity of the contract: a message, or its transaction on the chain (`None`)."""
         if self.is_armed and (body is None or isinstance(body, ACTIVITY)):
             self.send()
 
     def send(self) -> None:
-        """Tell every other member."""
+        """Notify every other member."""
         self.is_armed = False
         if not self.observer.has_observation or not self._has_part:
             return
@@ -62,7 +62,7 @@ class StartupNotices:
         self.handle(StartupRepeatDue())
 
     def handle(self, event: Event) -> None:
-        """Tell those that have not acknowledged; nobody is told over a connection that is down."""
+        """Notify connected members that have not acknowledged."""
         if not self._has_part:
             self.unacknowledged.clear()
         reachable = [node for node in self.unacknowledged if self.observer.peer(node).connected]
@@ -74,23 +74,24 @@ class StartupNotices:
 
     @property
     def _has_part(self) -> bool:
-        """Somebody may wait for us. Of a contract in which we have nothing to do we tell nobody.
+        """Whether another node may wait for this one. If this node has no part in the contract, it notifies none.
 
-        Who deploys a contract names its members, and one that does not exist would be told for ever.
+        The node that deploys a contract names its members; for a contract that does not exist the notices would never
+        end.
         """
         return self.context.has_part or self.has_intents()
 
     def repeat_to(self, peer: NodeName) -> None:
-        """Its connection is back: it may have missed the notice."""
+        """Repeat the notice to a reconnected peer, which may have missed it."""
         if peer in self.unacknowledged:
             self.handle(StartupRepeatDue())
 
     def acknowledge(self, peer: NodeName, notice: Startup) -> None:
-        """Every copy is acknowledged."""
+        """Acknowledge every copy."""
         self.context.send(peer, StartupAcknowledgement(notice.startup_id))
 
     def take_acknowledgement(self, peer: NodeName, acknowledgement: StartupAcknowledgement) -> None:
-        """One less to tell; an acknowledgement of an earlier notice changes nothing."""
+        """Remove the peer from those to notify; an acknowledgement of an earlier notice has no effect."""
         if acknowledgement.startup_id == self.startup_id:
             self.unacknowledged.pop(peer, None)
 

@@ -1,21 +1,21 @@
-"""Turns: who may have states kept for prepared transitions, how many, and when again (protocol §4.2).
+"""Turns: limits on reservations of states for prepared transitions, by sender and time (protocol §4.2).
 
-Theory of operation. What is kept for a prepared transition (`kept.py`) nobody else can use. So that no sender freezes
-the states of the others:
+Theory of operation. States reserved for a prepared transition (`kept.py`) are unusable for others. So that no sender
+freezes the states of the others:
 
-- States are kept for an intent until the bound of its first version. Later versions are within it.
-- Of the intents and states that are kept each sender has its share (`shares.py`).
-- When states were kept and the chain has none of them spent by their intent, because that expired or because a version
-  of it was committed that spends none of them (an empty one, for example), their sender rests: it gets none of them
-  kept for as long as they were. In `ring` mode, where members share states, it gets no others either:
+- States are reserved for an intent until the bound of its first version. Later versions are within it.
+- Each sender has a share (`shares.py`) of the intents with reservations and of the reserved states.
+- When a reservation ends and the chain has none of its states spent by their intent, because that expired or because a
+  version of it was committed that spends none of them (an empty one, for example), the sender rests: it gets none of
+  them reserved for as long as they were. In `ring` mode, where members share states, it gets no others either:
   for as long the first time, and twice as long each time that follows, up to eight times. Clean time undoes this step
-  by step. The first time is excused, and a sender may leave one state unused for every eight that were kept for it and
-  that it used: a prepared transition without inputs earns nothing, and costs nothing when it is not used.
-  In the other modes a node's parties have coins of their own, and one of them is not to hold up the others.
+  by step. The first time is excused, and a sender may leave one state unused for every eight reserved ones that it
+  used: a prepared transition without inputs earns nothing, and costs nothing when it is not used.
+  In the other modes a node's parties have coins of their own, and one party must not delay the others.
 
-Bounds are chain time. Rests are by our own clock: while everybody rests, a chain may stand still. Endorser and
-coordinator of a node share this. A restart forgets who rests, and for whom the states are kept that were kept before:
-those count for nobody.
+Bounds are chain time. Rests are by the node's own clock: while all senders rest, a chain may stand still. Endorser
+and coordinator of a node share this. A restart forgets the rests, and the senders of existing reservations:
+those count for no sender.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ RESTS_MAX: Final = 8_192
 SENDERS_MAX: Final = 1_024
 REST_STEPS_MAX: Final = 4
 USED_PER_UNUSED: Final = 8
-# In states that were kept and used. What was kept for one intent costs no more than all of it.
+# In reserved states that were used. An unused reservation of one intent costs no more than all of it.
 CREDIT_MAX: Final = 64
-# A settlement that fails is tried again at once: every sender may leave one intent unused.
+# A failed settlement may be retried at once: every sender may leave one intent unused.
 FIRST_EXCUSES: Final = 1
 NOBODY: Final = NodeName("")
 
 
 def longest_keeping_s(config: Config) -> int:
-    """How long states are kept for one intent at most."""
+    """Return the longest time for which states are reserved for one intent."""
     return max(config.validity_s, config.prepared_validity_s) + VALIDITY_MARGIN_S
 
 
 def longest_rest_s(config: Config) -> int:
-    """How long a sender rests at most after states that were kept for it were not used."""
+    """Return the longest rest of a sender after reserved states that were not used."""
     return longest_keeping_s(config) << (REST_STEPS_MAX - 1)
 
 
 @dataclass(slots=True)
 class Turn:
-    """What is kept for an intent, whatever its version; after `until_s` it is not."""
+    """The reservation of an intent, for all its versions, until `until_s`."""
 
     sender: NodeName
     since_s: int
@@ -68,7 +68,7 @@ class Turn:
 
 @dataclass(slots=True)
 class _Standing:
-    """How a sender uses what is kept for it. It rests until then, for so long, unless `step` is 0."""
+    """A sender's use of reservations. It rests until `until_s`, for `length_s`, unless `step` is 0."""
 
     excuses: int = field(default_factory=lambda: FIRST_EXCUSES)
     credit: int = 0
@@ -91,7 +91,7 @@ class Turns:
             self.take(NOBODY, kept)
 
     def flaw_of(self, sender: NodeName, intent: IntentId, states: Collection[StateId], until_s: int) -> str:
-        """Why these states cannot be kept for a version of this intent that is valid until then, or nothing."""
+        """Return why these states cannot be reserved for a version of this intent with this bound, or ""."""
         turn = self.turns.get(intent)
         if turn is not None and until_s > turn.until_s:
             return f"states are kept for an earlier version of it until {turn.until_s}, and it is valid longer"
@@ -111,12 +111,12 @@ class Turns:
         return ""
 
     def bound_of(self, intent: IntentId, until_s: int) -> int:
-        """Until when states are kept for this intent, if this version is its first one; else until when they are."""
+        """Return the bound of the intent's reservation, or `until_s` if this version is its first one."""
         turn = self.turns.get(intent)
         return until_s if turn is None else turn.until_s
 
     def take(self, sender: NodeName, kept: KeptStates) -> None:
-        """These states are kept."""
+        """Count these states as reserved for the intent."""
         turn = self.turns.get(kept.intent)
         if turn is None:
             turn = self.turns[kept.intent] = Turn(sender, self._now_s, kept.valid_until_s)
@@ -127,20 +127,20 @@ class Turns:
             self.states.take(turn.sender, len(new))
 
     def drop(self, intent: IntentId) -> None:
-        """Nothing is kept for it any more."""
+        """End the intent's reservation."""
         turn = self.turns.pop(intent, None)
         if turn is not None:
             self.intents.give_back(turn.sender, 1)
             if turn.states:
                 self.states.give_back(turn.sender, len(turn.states))
 
-    # What the ledger says.
+    # Outcomes from the ledger.
 
     def take_outcome(self, outcome: LedgerOutcome) -> None:
-        """The intent is used, by a prepared version or another one: what that spends was used.
+        """Count the reserved states that the intent's outcome spends as used, in a prepared version or another one.
 
-        If it spends nothing of what was kept, all of it was left unused. Where it spends some, the rest may have been
-        kept for an earlier version that stood on other states: that is no fault.
+        If it spends none of them, all were left unused. If it spends some, the others may have been
+        reserved for an earlier version on other states, which is no fault.
         """
         turn = self.turns.get(outcome.intent)
         if turn is None or outcome.status is not LedgerStatus.COMMITTED:
@@ -151,12 +151,12 @@ class Turns:
             self._note_unused(turn)
 
     def outcome_final(self, outcome: LedgerOutcome) -> None:
-        """The outcome stands."""
+        """The outcome is final: end the reservation."""
         if outcome.status is LedgerStatus.COMMITTED:
             self.drop(outcome.intent)
 
     def time_is_final(self, chain_time_s: int) -> None:
-        """No version of these intents is valid any more."""
+        """End reservations past their bound, as unused."""
         for intent, turn in tuple(self.turns.items()) if self.turns else ():
             if turn.until_s < chain_time_s:
                 self._note_unused(turn)
@@ -192,7 +192,7 @@ class Turns:
         if self.context.contract.mode is not Mode.RING:
             return
         if turn.since_s >= standing.until_s:
-            # What was kept beside what it rests for does not count again.
+            # A reservation made before the rest began does not count again.
             clean = (turn.since_s - standing.until_s) // standing.length_s
             standing.step = min(max(0, standing.step - clean) + 1, REST_STEPS_MAX)
         standing.length_s = length_s << (standing.step - 1)

@@ -1,8 +1,8 @@
-"""When a sender may sign another version of an intent (protocol §4.3).
+"""Conditions under which a sender may sign another version of an intent (protocol §4.3).
 
 Every version that is signed and not expired may be committed, so each is recorded, and there are at most
 `VERSIONS_MAX` of them (trust rule 1). Half of them may follow one another at once; the rest are spaced, so that a
-coordinator that asks again and again leaves room for the next one.
+coordinator that asks repeatedly leaves room for the next one.
 
 A version of an intent that depends on others of its contract (`dependsOn`) may be signed before these are confirmed,
 if it reads or spends a state of a version of each of them. A state is known by the leaf that made it, so the chain
@@ -23,7 +23,7 @@ VERSIONS_MAX = 32
 
 
 def must_wait_to_sign(transaction: SentIntent, final_time_s: int) -> bool:
-    """No coordinator can have the intent assembled at present: it has too many versions, or a version must expire."""
+    """Whether no coordinator can have the intent assembled now: too many versions, or one has to expire first."""
     if transaction.is_voiding or not (transaction.intent.is_external or len(transaction.versions) >= VERSIONS_MAX // 2):
         return False
     return _has_signed_too_often(transaction, final_time_s) or _must_expire_first(transaction)
@@ -41,7 +41,7 @@ def _has_signed_too_often(transaction: SentIntent, final_time_s: int) -> bool:
 
 
 def _must_expire_first(transaction: SentIntent) -> bool:
-    """Another version would be valid no longer than the first: too short for whoever is to commit it."""
+    """Whether another version would expire with the first, too soon for its committer."""
     bound_s = transaction.first_bound_s
     if bound_s is None:
         return False
@@ -51,7 +51,7 @@ def _must_expire_first(transaction: SentIntent) -> bool:
 
 
 def may_be_pipelined(transaction: SentIntent, is_under_way: Callable[[Dependency], bool]) -> bool:
-    """All that it waits for is under way in its own contract, so that it may be assembled on what that makes."""
+    """Whether all open dependencies are under way in its contract, so that it may be built on them."""
     if transaction.awaits_confirmation or transaction.intent.is_external:
         return False
     return all(is_under_way(other) for other in transaction.unmet)
@@ -60,13 +60,13 @@ def may_be_pipelined(transaction: SentIntent, is_under_way: Callable[[Dependency
 def reads_all_dependencies(
     transaction: SentIntent, transition: Transition, transactions: Mapping[IntentId, SentIntent]
 ) -> bool:
-    """The chain cannot commit this version before all that its intent waits for (O3)."""
+    """Whether the chain cannot commit this version before all dependencies of its intent (O3)."""
     leaves = {state.leaf for state in (*transition.inputs, *transition.reads)}
     return all(not leaves.isdisjoint(_leaves_of(other, transactions)) for other in transaction.unmet)
 
 
 def _leaves_of(dependency: Dependency, transactions: Mapping[IntentId, SentIntent]) -> set[Leaf]:
-    """The versions of a dependency that our party has signed, or is about to sign in the same slot."""
+    """Return the versions of a dependency that our party has signed, or is about to sign in the same slot."""
     other = None if isinstance(dependency, AwaitedLeaf) else transactions.get(dependency)
     if other is None:
         return set()

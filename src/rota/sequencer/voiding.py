@@ -1,11 +1,11 @@
-"""How an intent ends that endorsers may have signed: voided by an empty transition, or when its versions expire.
+"""The end of an intent that endorsers may have signed: voided by an empty transition, or by expiry of its versions.
 
-Theory of operation. A revert is reported only when no version can happen any more (protocol §4.3). So the decision that
-an intent ends is recorded, and this machine is put in front of the sender's transaction, which is Ending. Unless all
-versions are void already, the intent travels again, as an empty transition, for which the domain is not asked; its
-transaction is Pending again. When the empty transition is on the chain for good, the transaction itself reverts. If
+Theory of operation. A revert is reported only when no version can be committed any more (protocol §4.3). So the
+decision that an intent ends is recorded, and this machine is put in front of the sender's transaction, which is Ending.
+Unless all versions are void already, the intent starts over as an empty transition, for which the domain is not asked;
+its transaction is Pending again. When the empty transition is final, the transaction itself reverts. If
 endorsers or the ledger refuse it, the transaction is Ending again and this machine is Expiring: it waits until the last
-version that the party signed is no longer valid. Whatever this machine does not decide goes to the transaction.
+version that the party signed is no longer valid. Events that this machine does not handle go to the transaction.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rota.wire.messages import ErrorCode
 
 
 class VoidingState(Enum):
-    """How the end of an intent comes."""
+    """The way in which an intent ends."""
 
     DECIDED = "Decided"
     VOIDING = "Voiding"
@@ -48,11 +48,11 @@ OPEN = superstate("Open", PASSIVE, VoidingState.VOIDING)
 
 @dataclass(frozen=True, slots=True)
 class EndingBegun(Event):
-    """Raised by the transaction when it is Ending: how can it end?"""
+    """Raised by the transaction when it is Ending: choose how it can end."""
 
 
 class Voidable(Protocol):
-    """What this machine needs of the transaction behind it."""
+    """The parts of the transaction behind it that this machine uses."""
 
     intent: Intent
     is_voiding: bool
@@ -61,39 +61,39 @@ class Voidable(Protocol):
 
     @property
     def context(self) -> Context:
-        """Its context."""
+        """The context of the step."""
 
     @property
     def is_waiting_to_end(self) -> bool:
-        """It is Ending."""
+        """Whether it is Ending."""
 
     @property
     def is_undispatched(self) -> bool:
-        """No permission is out."""
+        """Whether no permission is out."""
 
     @property
     def is_under_way(self) -> bool:
-        """It has no outcome, and a coordinator is to have it."""
+        """Whether it has no outcome and needs a coordinator."""
 
     @property
     def may_be_endorsed(self) -> bool:
-        """A version may be valid."""
+        """Whether a version may be valid."""
 
     def is_void(self, leaf: Leaf) -> bool:
-        """This is the leaf of its empty transition."""
+        """Whether this is the leaf of its empty transition."""
 
     def has_no_retry_left(self, outcome: LedgerOutcome) -> bool:
-        """The permitted version failed, and retries are used up."""
+        """Whether the permitted version failed and retries are used up."""
 
     def refuse(self, event: DispatchConfirmationRequestReceived, code: ErrorCode) -> None:
-        """Refuse a permission."""
+        """Refuse a request for permission."""
 
 
 # Guards, in the table's order.
 
 
 def has_gone_on(voiding: Voiding, event: EndingBegun) -> bool:
-    """the transaction is not Ending any more"""
+    """the transaction is no longer Ending"""
     return not voiding.transaction.is_waiting_to_end
 
 
@@ -113,7 +113,7 @@ def is_waiting(voiding: Voiding, event: Event) -> bool:
 
 
 def void_has_failed(voiding: Voiding, event: ConfirmedReverted) -> bool:
-    """the empty transition used the retries up"""
+    """the empty transition used up the retries"""
     return voiding.transaction.is_under_way and voiding.transaction.has_no_retry_left(event.outcome)
 
 
@@ -127,24 +127,24 @@ def ends_anyway(voiding: Voiding, event: CancelRequested) -> bool:
 
 
 def end(voiding: Voiding, event: Event) -> None:
-    """No version can happen any more: the transaction reverts."""
+    """No version can be committed any more: the transaction reverts."""
     voiding.behind.handle(VersionsVoid())
 
 
 def begin_voiding(voiding: Voiding, event: EndingBegun) -> None:
-    """The transaction begins again, as an empty transition."""
+    """The transaction starts over, as an empty transition."""
     voiding.transaction.is_voiding = True
     voiding.behind.handle(BegunAnew())
 
 
 def refuse_old_version(voiding: Voiding, event: DispatchConfirmationRequestReceived) -> None:
-    """The coordinator drops what it has; the intent is delegated to it again, to be voided."""
+    """The coordinator drops its version; the intent is delegated to it again, to be voided."""
     refuse_cancelled(voiding, event)
     voiding.behind.handle(CoordinatorChanged("its coordinator had an older version of it"))
 
 
 def refuse_cancelled(voiding: Voiding, event: DispatchConfirmationRequestReceived) -> None:
-    """It is ending."""
+    """Refuse permission: the intent is ending."""
     voiding.transaction.refuse(event, ErrorCode.CANCELLED)
 
 
@@ -161,7 +161,7 @@ def stop_voiding_on_ledger(voiding: Voiding, event: ConfirmedReverted) -> None:
 
 
 def agree_to_cancel(voiding: Voiding, event: CancelRequested) -> None:
-    """It ends anyway."""
+    """Reply that it is cancelled: it ends anyway."""
     transaction = voiding.transaction
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
 
@@ -207,7 +207,7 @@ TABLE = Table(
 
 
 class Voiding(Front):
-    """The end of one intent of this node."""
+    """The voiding machine: the end of one intent of this node."""
 
     table = TABLE
     own = (EndingBegun,)
@@ -218,5 +218,5 @@ class Voiding(Front):
 
     @property
     def has_failed(self) -> bool:
-        """The empty transition was refused."""
+        """Whether the empty transition was refused."""
         return self.state is VoidingState.EXPIRING

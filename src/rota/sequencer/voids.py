@@ -1,19 +1,19 @@
-"""Voids: prepared transitions that are not committed and that others wait for (protocol §4.2, trust rule 2).
+"""Voids of overdue prepared transitions for which others wait (protocol §4.2, trust rule 2).
 
-Theory of operation. States are kept for a prepared transition until its bound; after `prepared_hold` ordinary
+Theory of operation. States are reserved for a prepared transition until its bound; after `prepared_hold` ordinary
 transitions may use them all the same, and other prepared ones may not, because an endorser signs no two prepared
-transitions that conflict. So that one that is never committed does not keep them waiting, k endorsers may void its
+transitions that conflict. So that one that is never committed does not delay them, k endorsers may void its
 intent: they sign its empty transition, which has no signature of its party.
 
-A coordinator asks for that when endorsers refuse a prepared transition because of one that is overdue by its own index.
+A coordinator requests that when endorsers refuse a prepared transition because of one that is overdue by its index.
 Each endorser decides by its own record (`Kept.may_be_voided`): it has signed the overdue transition, `prepared_hold`
 has passed since then in a final block, and it has judged a valid transition of another intent that needs the same
-states. It believes the coordinator nothing. The chain uses an intent once, so that the prepared transition and its void
-are never both committed; whichever is first, its sender learns it from the chain.
+states. It relies on no claim of the coordinator. The chain uses an intent once, so that the prepared transition and its
+void are never both committed; whichever is first, its sender learns it from the chain.
 
-No sender is asked for permission, and nothing stands on a void, so that it is no round of `rounds.py`. It is asked for
-a few times; if too few endorsers sign, the next refusal begins again. The coordinator pays, and the sender that waits
-has it counted as an empty transition of its own (`empties.py`).
+It needs no sender's permission, and no transition depends on a void, so it is no round of `rounds.py`. It is requested
+a few times; if too few endorsers sign, the next refusal starts again. The coordinator pays, and the void counts as an
+empty transition of the sender that waits (`empties.py`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OPEN_MAX: Final = 64
 
 @dataclass(slots=True)
 class Void:
-    """The empty transition of a prepared intent, in a round of its own, and who has signed it."""
+    """The empty transition of a prepared intent, in a round of its own, and its signatures."""
 
     transition: Transition
     digest: Digest
@@ -52,7 +52,7 @@ class Void:
 
 
 class Voids:
-    """What one coordinator asks its endorsers to void; only while it is Active."""
+    """The voids that one coordinator requests of its endorsers; only while it is Active."""
 
     def __init__(
         self, context: Context, observer: Observer, kept: Kept, empties: Empties, is_active: Callable[[], bool]
@@ -65,7 +65,7 @@ class Voids:
         self.open: dict[IntentId, Void] = {}
 
     def handle(self, event: Event) -> None:
-        """Some endorsers have not signed: they have not answered, or do not agree yet."""
+        """Repeat the request to endorsers that have not answered, or do not agree yet."""
         assert isinstance(event, VoidRepeatDue), "the voids know their timers"
         void = self.open[event.intent]
         if void.asks < ASKS_MAX and self.is_active():
@@ -74,7 +74,7 @@ class Voids:
             self._drop(event.intent)
 
     def want(self, intent: IntentId, sender: NodeName) -> None:
-        """Endorsers keep a prepared transition of this sender away because of this intent."""
+        """Request a void: because of this intent, endorsers refuse a prepared transition of this sender."""
         is_wanted = self.is_active() and intent not in self.open and self.kept.is_left(intent)
         if not is_wanted or len(self.open) >= OPEN_MAX or not self.empties.may_take(sender):
             return
@@ -88,7 +88,7 @@ class Voids:
         self._ask(void)
 
     def take_endorsement(self, peer: NodeName, response: EndorsementResponse) -> None:
-        """An endorser signs, or does not agree. A request is answered once."""
+        """Take an endorser's signature or refusal. A request is answered once."""
         asked = (void for void in self.open.values() if void.requests.get(response.request_id) == peer)
         void = next(asked, None)
         if void is None:
@@ -103,36 +103,36 @@ class Voids:
             self.context.effects.append(VerifyEndorsement(address, peer, void.digest, response.signature))
 
     def take_verified(self, event: EndorsementVerified) -> None:
-        """A signature counts when it is the endorser's own."""
+        """Count a signature that is the endorser's own."""
         void = self._with_digest(event.digest)
         if void is not None and event.is_valid and not void.is_dispatched:
             self._take_signature(void, event.peer, event.signature)
 
     def take_failure(self, digest: Digest) -> None:
-        """Its dispatch was not written: the next refusal begins again."""
+        """Drop a void whose dispatch was not written: the next refusal starts again."""
         void = self._with_digest(digest)
         if void is not None:
             self._drop(void.transition.intent)
 
     def take_outcome(self, outcome: LedgerOutcome) -> None:
-        """The intent is used, or its void was skipped."""
+        """Drop the void of an intent that is used, or that was skipped."""
         void = self.open.get(outcome.intent)
         if void is not None and (outcome.status is LedgerStatus.COMMITTED or outcome.leaf == void.transition.leaf):
             self._drop(outcome.intent)
 
     def expire(self) -> None:
-        """A void whose validity has passed is not on the chain and never will be."""
+        """Drop voids whose validity has passed: they cannot be committed any more."""
         for intent, void in tuple(self.open.items()):
             if void.transition.valid_until_s < self.context.chain_time_s:
                 self._drop(intent)
 
     def _ask(self, void: Void) -> None:
-        """By new ids: an endorser answers every copy of a request as it did the first."""
+        """Ask under new ids: an endorser answers every copy of a request as it did the first."""
         context = self.context
         missing = [endorser for endorser in context.contract.endorsers if endorser not in void.signatures]
         void.requests = {context.next_id(): endorser for endorser in missing}
         void.asks += 1
-        # Whose intent it is endorsers know, and no nonce shows it.
+        # Endorsers know whose intent it is; no nonce shows it.
         author = Party(f"@{context.node}")
         for request_id, endorser in tuple(void.requests.items()):
             request = EndorsementRequest(

@@ -1,8 +1,8 @@
-"""Frames and bytes, one to the other (protocol §6).
+"""Conversion between frames and bytes (protocol §6).
 
-Writing is deterministic: the same envelopes are the same bytes. Reading never raises, whatever it is given: what
-cannot be read is a value, `Malformed`, and says why. A frame is read whole or not at all, because a peer that says
-one thing that no honest peer says is not believed in the next; only what a newer minor version may have added is
+Writing is deterministic: the same envelopes are the same bytes. Reading never raises, on any input: bytes that
+cannot be read give a value, `Malformed`, with the reason. A frame is read whole or not at all, because a peer with one
+envelope that no honest peer sends is not believed in the next; only additions of a newer minor version are
 left out and counted.
 """
 
@@ -25,7 +25,7 @@ from rota.wire.writing import write_envelope
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a peer said in one turn; `skipped` counts the envelopes that only a newer version understands.
+    """The envelopes that a peer sent together; `skipped` counts those that only a newer version understands.
 
     `items` counts the items that were read (`Limits`); it is no part of the message.
     """
@@ -38,13 +38,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Bytes that are no frame of this version and these limits. The reason has nothing of their content in it."""
+    """Bytes that are no frame of this version within these limits. The reason contains none of their content."""
 
     reason: str
 
 
 def encode_frame(envelopes: Iterable[Envelope]) -> bytes:
-    """The bytes of all that one peer is told in one turn."""
+    """Return the bytes of a frame with these envelopes."""
     major, minor = PROTOCOL_VERSION
     frame = pb.Frame(version_major=major, version_minor=minor)
     for envelope in envelopes:
@@ -54,7 +54,7 @@ def encode_frame(envelopes: Iterable[Envelope]) -> bytes:
 
 
 def decode_frame(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Frame | Malformed:
-    """What a peer said, or why it cannot be read."""
+    """Return the frame in these bytes, or why it cannot be read."""
     if len(data) > limits.frame_bytes_max:
         return Malformed(f"a frame has at most {limits.frame_bytes_max} bytes, not {len(data)}")
     if len(data) > FIELD_BYTES_MIN * limits.frame_fields_max and (
@@ -83,7 +83,7 @@ def _read_envelopes(wire: pb.Frame, version: tuple[int, int], limits: Limits) ->
         try:
             envelopes.append(_read_envelope(reader, part, kind, version))
         except UnknownValue as unknown:
-            # A message that is known may be given a new value of an enumeration: what it means is not known here.
+            # A known message may have a new value of an enumeration, whose meaning is not known here.
             if version <= PROTOCOL_VERSION:
                 return Malformed(f"envelope {position}, {kind}: {unknown}")
         except Refused as refused:
@@ -106,7 +106,7 @@ def _read_envelope(reader: Reader, wire: pb.Envelope, kind: str, version: tuple[
 
 
 def _version_flaw(data: bytes) -> Malformed | None:
-    """Whether a frame that does not parse is one of another major version, whose envelopes need not."""
+    """Return the flaw if an unparsable frame is one of another major version, whose envelopes may differ."""
     try:
         wire = pb.FrameVersion.FromString(data)
     except DecodeError:

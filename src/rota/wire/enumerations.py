@@ -1,4 +1,4 @@
-"""The numbers of our enumerations on the wire. Zero is none of them: it is what an absent field reads as."""
+"""The numbers of our enumerations on the wire. No member has zero, which is the value of an absent field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a peer may say at once. What is beyond a limit is refused before memory is given to it."""
+"""Limits on the size of a frame. What exceeds a limit is refused before memory is allocated for it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Final
 from rota.model.frozen import dataclass
 
 MEBIBYTE: Final = 1024 * 1024
-# What a writer counts for an item at least (`sizes.py`): a frame that keeps to its bytes keeps to its items.
+# The least that a writer counts for an item (`sizes.py`): a frame within its bytes is within its items.
 ITEM_BYTES: Final = 96
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of one frame and of all that is in it; sizes of ids and hashes are not a matter of configuration.
+    """The bounds of one frame and of all its parts; sizes of ids and hashes are not configurable.
 
     Texts and names are measured in bytes of UTF-8. A field (each value of a repeated one counts) may take two bytes
     on the wire and two hundred in memory, which is why a frame has a limit for all of them besides that for its
     bytes. An item is a message in a repeated field; four names, ids or hashes in one count as an item, and so do the
-    unknown fields of a value. What a frame costs to read follows its items, not its bytes.
+    unknown fields of a value. The cost to read a frame follows its items, not its bytes.
     """
 
     frame_bytes_max: int = 4 * MEBIBYTE

@@ -1,4 +1,4 @@
-"""Everything nodes say to each other, one frozen type each (protocol §6).
+"""The messages between nodes, one frozen type each (protocol §6).
 
 A message's author is the peer at the other end of the connection, never a field. Ages travel as
 milliseconds and order as (incarnation, number): clocks jump, so no message holds a time to compare.
@@ -40,12 +40,12 @@ PROTOCOL_VERSION = (2, 0)
 STATE_REQUEST_LEAVES_MAX = 64
 HOLDINGS_ASKED_MAX = 64
 REFUSAL_KEPT_MAX = 4
-# Each may have a text of four kibibytes. What is more goes in another heartbeat of the same number.
+# Each may have a text of four kibibytes. Further ones go in another heartbeat of the same number.
 SUBMITTED_LISTED_MAX = 512
 
 
 class CoordinatorState(Enum):
-    """What a coordinator says of itself in its heartbeats; its own table is in `sequencer/coordinator.py`."""
+    """The state of a coordinator in its heartbeats; its own table is in `sequencer/coordinator.py`."""
 
     IDLE = "Idle"
     OBSERVING = "Observing"
@@ -56,12 +56,12 @@ class CoordinatorState(Enum):
     FLUSH = "Flush"
     CLOSING = "Closing"
 
-    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    # Each state exists once, so its address identifies it; Enum would hash the name at every table look-up.
     __hash__ = object.__hash__
 
 
 class Message:
-    """What an envelope carries."""
+    """The content of an envelope."""
 
     __slots__ = ()
 
@@ -74,14 +74,14 @@ class Reply(Message):
 
     @property
     def in_reply_to(self) -> RequestId:
-        """The id of what it answers."""
+        """The id of the message that it answers."""
         found: RequestId = getattr(self, self.answered_id)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """One message on its way, with what every message carries of its author."""
+    """One message in transit, with the author's data that every message carries."""
 
     contract: ContractAddress
     message_id: RequestId
@@ -93,7 +93,7 @@ class Envelope:
     protocol_version: tuple[int, int] = PROTOCOL_VERSION
 
     def of_version(self, version: tuple[int, int]) -> Envelope:
-        """The same from an author of another version."""
+        """Return the same envelope from an author of another version."""
         return Envelope(
             self.contract,
             self.message_id,
@@ -113,7 +113,7 @@ class Envelope:
 class Delegation:
     """One intent of a delegation command, with the number of this hand-over and the reverts so far.
 
-    One that is being voided is to be assembled anew, whatever became of it here (protocol §4.3).
+    One that is being voided is to be assembled again, whatever its state here (protocol §4.3).
     """
 
     intent: Intent
@@ -124,7 +124,7 @@ class Delegation:
 
 @dataclass(frozen=True, slots=True)
 class DelegationCommand(Message):
-    """A sender hands over intents; `tried` lists whom it could not reach."""
+    """A sender delegates intents; `tried` lists the members that it could not reach."""
 
     command_id: RequestId
     delegations: tuple[Delegation, ...]
@@ -132,7 +132,7 @@ class DelegationCommand(Message):
 
 
 class Answer(Enum):
-    """What became of one intent of a command that was accepted (protocol §4.2)."""
+    """The answer to one intent of an accepted command (protocol §4.2)."""
 
     ACCEPTED = "accepted"
     HELD = "held"
@@ -161,9 +161,9 @@ class DelegationAccepted(Reply):
 
 
 class Rejection(Enum):
-    """Why a delegation is refused as a whole, or a round neither endorsed nor judged.
+    """Why a delegation is rejected as a whole, or a round neither endorsed nor judged.
 
-    An endorser rejects a round by a rule of §5, for want of states, or because its domain failed (`UNAVAILABLE`).
+    An endorser rejects a round by a rule of §5, for lack of states, or because its domain failed (`UNAVAILABLE`).
     """
 
     MISMATCHED_BLOCK_HEIGHT = "MismatchedBlockHeight"
@@ -193,7 +193,7 @@ class DelegationRejected(Reply):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a slot is assembled on: what is locked, and the states that are not yet on the chain."""
+    """The input of a slot's assembly: the locked states, and the states that are not yet on the chain."""
 
     locks: tuple[StateId, ...] = ()
     states: tuple[State, ...] = ()
@@ -201,7 +201,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class AssembleRequest(Message):
-    """Assemble these intents of yours, one after the other, on this snapshot (protocol §7)."""
+    """Assemble these intents of yours, in order, on this snapshot (protocol §7)."""
 
     request_id: RequestId
     intents: tuple[IntentId, ...]
@@ -209,7 +209,7 @@ class AssembleRequest(Message):
 
 
 class AssemblyOutcome(Enum):
-    """What the domain made of an intent."""
+    """The domain's result for an intent."""
 
     ASSEMBLED = "assembled"
     REVERTED = "reverted"
@@ -218,7 +218,7 @@ class AssemblyOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AssemblyResult:
-    """One intent of a slot: its signed transition with whom its plan adds, or why there is none."""
+    """One intent of a slot: its signed transition with the attesters that its plan adds, or why there is none."""
 
     intent: IntentId
     outcome: AssemblyOutcome
@@ -274,10 +274,10 @@ class AssembleError(Reply):
 class EndorsementRequest(Message):
     """Check these transitions in order and sign their round's digest once (protocol §7).
 
-    `makers` are transitions outside the round, without an outcome, that made states which its members spend or read:
-    those about which the coordinator has not asked this endorser, or that it says it lacks. `nonces` are those of the
-    members' intents, and show whose their ids are.
-    `attesters` are those of each member, or of none, and name the same endorsers: those are asked for approvals first.
+    `makers` are transitions outside the round, without an outcome, whose states its members spend or read: those about
+    which the coordinator has not asked this endorser, or that it reports as missing. `nonces` are those of the members'
+    intents, and prove that the ids are their parties'. `attesters` are those of each member, or of none, and name the
+    same endorsers: those are asked for approvals first.
     """
 
     request_id: RequestId
@@ -296,9 +296,9 @@ class EndorsementRequest(Message):
 class Refusal(NamedTuple):
     """A transition that an endorser does not sign, and why.
 
-    A judgement of the leaf is signed (`digests.refusal_digest`). What the endorser finds wrong with the round, or with
-    how the transition was shown to it, is not signed and ends no intent. Nor is a refusal with `kept`: these prepared
-    transitions have the states that it spends or reads.
+    A judgement of the leaf is signed (`digests.refusal_digest`). An objection to the round, or to
+    how the transition was shown, is not signed and ends no intent. Nor is a refusal with `kept`: the states that it
+    spends or reads are reserved for these prepared transitions.
     """
 
     intent: IntentId
@@ -310,7 +310,7 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndorsementResponse(Reply):
-    """The signature over the whole round, or over its approval; or which transitions of it are refused."""
+    """The signature over the whole round, or over its approval; or the transitions of it that are refused."""
 
     request_id: RequestId
     digest: Digest
@@ -339,7 +339,7 @@ class EndorsementError(Reply):
 
 @dataclass(frozen=True, slots=True)
 class DispatchItem:
-    """One leaf for which permission is asked; the states are sent only to a sender that lost them."""
+    """One leaf for which permission is requested; the states are sent only to a sender that lost them."""
 
     intent: IntentId
     number: DelegationNumber
@@ -351,7 +351,7 @@ class DispatchItem:
 
 @dataclass(frozen=True, slots=True)
 class DispatchConfirmationRequest(Message):
-    """May these leaves of yours be dispatched in this round?"""
+    """Request for permission to dispatch these leaves of yours in this round."""
 
     request_id: RequestId
     digest: Digest
@@ -360,7 +360,7 @@ class DispatchConfirmationRequest(Message):
 
 @dataclass(frozen=True, slots=True)
 class DispatchConfirmationResponse(Reply):
-    """Permission for these intents, each for the leaf that was asked for."""
+    """Permission for these intents, each for the requested leaf."""
 
     request_id: RequestId
     intents: tuple[IntentId, ...]
@@ -374,7 +374,7 @@ class DispatchConfirmationError(Reply):
     errors: tuple[IntentError, ...]
 
 
-# Signs of life: Notifications.
+# Availability: Notifications.
 
 
 class ListedIntent(NamedTuple):
@@ -386,7 +386,7 @@ class ListedIntent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MissingEndorser:
-    """An endorser that a round with intents of the receiver lacks: for how long, and what it answered last."""
+    """An endorser without an answer for a round with intents of the receiver: for how long, and its last answer."""
 
     endorser: NodeName
     age_ms: int
@@ -397,8 +397,8 @@ class MissingEndorser:
 class CoordinatorHeartbeat(Message):
     """I coordinate, in this state, and I hold these intents of yours.
 
-    A whole list has them all. Another has what changed since the heartbeat before it, and what is gone; count and
-    digest are of the list as it is now, so that whoever missed one notices and asks for the whole.
+    A whole list has all of them. Another has the changes since the heartbeat before it, and the intents that are gone;
+    count and digest are of the list as it is now, so that a receiver that missed one notices and requests the whole.
     """
 
     number: HeartbeatNumber
@@ -415,14 +415,14 @@ class CoordinatorHeartbeat(Message):
 
 @dataclass(frozen=True, slots=True)
 class ListingRequest(Message):
-    """I have missed something: tell me the whole list of my intents with you."""
+    """I have missed a heartbeat: send the whole list of my intents with you."""
 
     number: HeartbeatNumber
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedIntent:
-    """A dispatched intent of the receiver, and how far its base-ledger transaction is."""
+    """A dispatched intent of the receiver, and the progress of its base-ledger transaction."""
 
     intent: IntentId
     leaf: Leaf
@@ -445,14 +445,14 @@ class SubmitterHeartbeat(Message):
 
 @dataclass(frozen=True, slots=True)
 class Startup(Message):
-    """I am here again; it claims no rank (protocol §4.4). A ReliableNotification."""
+    """I am available again; this claims no rank (protocol §4.4). A ReliableNotification."""
 
     startup_id: RequestId
 
 
 @dataclass(frozen=True, slots=True)
 class StartupAcknowledgement(Reply):
-    """Every copy of a Startup gets one."""
+    """Sent for every copy of a Startup."""
 
     answered_id: ClassVar[str] = "startup_id"
     startup_id: RequestId
@@ -470,7 +470,7 @@ class HandoverReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HandoverRequest(Message):
-    """Yield, and tell me what you have under way."""
+    """Yield, and send me your open flush points."""
 
     request_id: RequestId
     reason: HandoverReason
@@ -486,7 +486,7 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class HandedRound:
-    """An endorsed round: by its signatures the new coordinator believes the flush points that are in it."""
+    """An endorsed round: its signatures prove to the new coordinator the flush points that are in it."""
 
     leaves: tuple[Leaf, ...]
     valid_until_s: int
@@ -495,14 +495,14 @@ class HandedRound:
 
 @dataclass(frozen=True, slots=True)
 class Handover(Reply):
-    """What the old coordinator still has under way, with the rounds that it is in; nothing if nothing is to flush."""
+    """The old coordinator's open flush points, with their rounds; empty if nothing is to be flushed."""
 
     request_id: RequestId
     points: tuple[HandedOver, ...] = ()
     rounds: tuple[HandedRound, ...] = ()
 
 
-# What became of a dispatched intent: Notifications that only make it faster.
+# Outcomes of dispatched intents: Notifications that only speed things up.
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,7 +541,7 @@ class StateDistribution(Message):
 
 @dataclass(frozen=True, slots=True)
 class StateDistributionAcknowledgement(Message):
-    """The states of that part of the round are durable here; every copy gets one."""
+    """The states of that part of the round are durable here; sent for every copy."""
 
     digest: Digest
     part: int = 0
@@ -549,7 +549,7 @@ class StateDistributionAcknowledgement(Message):
 
 @dataclass(frozen=True, slots=True)
 class StateRequest(Message):
-    """Send me again what I may see of the states that these leaves made."""
+    """Send me again the states of these leaves, as far as I may see them."""
 
     leaves: tuple[Leaf, ...]
 
@@ -559,9 +559,9 @@ class StateRequest(Message):
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransaction(Message):
-    """An endorsed transition of yours, with its round and all else that a committer needs (protocol §4.2).
+    """An endorsed transition of yours, with its round and all other data that a committer needs (protocol §4.2).
 
-    It is stored as it came, so that it too keeps what only a newer version understands.
+    It is stored unchanged, so that it too keeps fields that only a newer version understands.
     """
 
     digest: Digest
@@ -574,18 +574,18 @@ class PreparedTransaction(Message):
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransactionAcknowledgement(Message):
-    """That leaf is durable here, or we have no use for it; every copy gets one."""
+    """That leaf is durable here, or not needed; sent for every copy."""
 
     intent: IntentId
     leaf: Leaf
 
 
-# Who is who: a Request.
+# Verifiers of parties: a Request.
 
 
 @dataclass(frozen=True, slots=True)
 class VerifierRequest(Message):
-    """Which verifier has this party of yours? With `asks_announced`: and have your users used it?"""
+    """Request for the verifier of this party of yours; with `asks_announced` also whether your users have used it."""
 
     request_id: RequestId
     party: Party
@@ -596,7 +596,7 @@ class VerifierRequest(Message):
 class VerifierResponse(Reply):
     """The party's verifier; empty when there is no such party here.
 
-    `announced` says whether users of this node have used the party; None when that was not asked, or is not told.
+    `announced` is whether users of this node have used the party; None when that was not requested, or is not given.
     """
 
     request_id: RequestId
@@ -610,9 +610,9 @@ class VerifierResponse(Reply):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentProposal(Message):
-    """Will you have this contract, which the factory is to deploy under this id? Asked until it is answered.
+    """A contract that the factory is to deploy under this id: accept or refuse it. Repeated until it is answered.
 
-    First without `signers`: with which address do you endorse? Then with those of all endorsers, in their order.
+    First without `signers`: an endorser answers with its address. Then with those of all endorsers, in their order.
     """
 
     request_id: RequestId
@@ -623,7 +623,7 @@ class DeploymentProposal(Message):
 
 
 class Verdict(Enum):
-    """What a node makes of a contract that is proposed to it."""
+    """A node's decision about a contract that is proposed to it."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -632,7 +632,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentAnswer(Reply):
-    """Accepted: it is durable here, with the address of an endorser. Refused: never. Busy: ask again; and why.
+    """Accepted: it is durable here, with the address of an endorser. Refused: never. Busy: ask again; and the reason.
 
     `asked_since_s` is set while the node's operator has to answer: the chain time at which the operator was asked.
     """
@@ -654,19 +654,19 @@ class ContractTakenIn(Message):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentWithdrawn(Message):
-    """What was proposed under this id will not be deployed: forget it."""
+    """The contract proposed under this id will not be deployed: forget it."""
 
     deployment: IntentId
 
 
-# Contracts that a node should have and does not: Requests (decision 32).
+# Contracts that a node should have and lacks: Requests (decision 32).
 
 CONTRACTS_LISTED_MAX = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class ContractsRequest(Message):
-    """Which contracts may I have? Those whose addresses come after this one, in their order."""
+    """Request for the contracts that I may have: those whose addresses come after this one, in order."""
 
     request_id: RequestId
     after: ContractAddress
@@ -682,26 +682,26 @@ class ContractsResponse(Reply):
 
 @dataclass(frozen=True, slots=True)
 class GenesisRequest(Message):
-    """What is the contract of this envelope? You speak of it, and we do not know it."""
+    """Request for the genesis of this envelope's contract, which you named and I lack."""
 
     request_id: RequestId
 
 
 @dataclass(frozen=True, slots=True)
 class GenesisResponse(Reply):
-    """Its genesis, whose hash stands on the chain, and the intent that deployed it."""
+    """Its genesis, whose hash is on the chain, and the intent that deployed it."""
 
     request_id: RequestId
     deployment: IntentId
     genesis: bytes
 
 
-# Messages of privacy groups: assured, durable on both sides. They are no part of sequencing, and the core sees none.
+# Messages of privacy groups: assured, durable on both sides. They are not part of sequencing or of the core.
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMessage(Message):
-    """What a member of a group tells the others; the envelope names the group's contract. `content` is JSON."""
+    """A message of a group's member to the others; the envelope names the group's contract. `content` is JSON."""
 
     id: IntentId
     sent_at_ms: int
@@ -712,18 +712,18 @@ class GroupMessage(Message):
 
 @dataclass(frozen=True, slots=True)
 class GroupMessageAcknowledgement(Message):
-    """It is durable here."""
+    """The message is durable here."""
 
     id: IntentId
 
 
-# Who holds what a transaction made: asked when its receipt is final, for users who read at another node (api.md). They
-# are no part of sequencing, and the core sees none.
+# Holders of a transaction's states: asked when its receipt is final, for users who read at another node (api.md).
+# They are not part of sequencing or of the core.
 
 
 @dataclass(frozen=True, slots=True)
 class HoldingsRequest(Message):
-    """Have you indexed this block, and do you hold the states of these leaves?"""
+    """Request whether you have indexed this block and hold the states of these leaves."""
 
     request_id: RequestId
     height: int

@@ -1,7 +1,7 @@
-"""Protobuf messages back to ours. Every value is checked, for its author may be hostile.
+"""Protobuf messages to ours. Every value is checked, because its author may be hostile.
 
-What the ledger's hashes assert of a value (`model/digests.py`) is made sure of here: sizes of ids and hashes, numbers
-of states in a transition. Whether a message makes sense is for the core to judge.
+The assertions of the ledger's hashes about a value (`model/digests.py`) are checked here: sizes of ids and hashes,
+numbers of states in a transition. The core judges whether a message makes sense.
 
 A submessage that is absent reads as an empty one: numbers in it are zero, and an id in it is refused for its size.
 """
@@ -56,7 +56,7 @@ class Reader:
         # Of the envelope that is being read.
         self.contract = types.ContractAddress("")
         self.item_count = 0
-        # A frame names the same few nodes over and over: each name is looked at once.
+        # A frame repeats the names of a few nodes: each name is checked once.
         self.names: set[str] = set()
 
     # Messages, in the order of messages.py.
@@ -373,7 +373,7 @@ class Reader:
     # Parts that several messages share.
 
     def intent(self, wire: pb.Intent) -> types.Intent:
-        """An intent; its contract is the envelope's, so that the two cannot differ."""
+        """Read an intent; its contract is the envelope's, so that the two cannot differ."""
         return types.Intent(
             intent_id(wire.id),
             self.contract,
@@ -393,7 +393,7 @@ class Reader:
         )
 
     def transition(self, wire: pb.Transition) -> types.Transition:
-        """A transition, small enough for its leaf to be computed."""
+        """Read a transition, small enough for its leaf to be computed."""
         return types.Transition(
             intent_id(wire.intent),
             leaf(wire.leaf),
@@ -410,7 +410,7 @@ class Reader:
         )
 
     def attesters(self, wire: pb.AssemblyResult | pb.RoundMember) -> types.Attesters:
-        """Whom the plan of a transaction adds, so many at most."""
+        """Read the attesters that the plan of a transaction adds, within their limit."""
         if not wire.HasField("attesters"):
             return types.NO_ATTESTERS
         signers = self.items(wire.attesters.signers, types.COSIGNERS_MAX)
@@ -496,7 +496,7 @@ class Reader:
     # Values whose bounds are the limits'.
 
     def items(self, wire: Sequence[Item], items_max: int | None = None) -> Sequence[Item]:
-        """A repeated field of messages, counted before any of them becomes an object of ours.
+        """Return a repeated field of messages, counted before any of them becomes an object of ours.
 
         It is copied because to iterate over protobuf's own container takes more than twice as long.
         """
@@ -506,7 +506,7 @@ class Reader:
         return wire[:]
 
     def values(self, wire: Sequence[Item], items_max: int | None = None) -> Sequence[Item]:
-        """The same for names, ids and hashes, which cost less to read."""
+        """Return a repeated field of names, ids or hashes, which cost less to read."""
         count = len(wire)
         self._require_length(count, items_max)
         self._count(count // VALUES_PER_ITEM)
@@ -523,7 +523,7 @@ class Reader:
             refuse(f"a frame has at most {self.limits.frame_items_max} items")
 
     def name(self, name: str) -> str:
-        """What people and nodes are called: something, on one line, that looks like what it is."""
+        """Check the name of a node or party: not empty, on one line, of visible characters."""
         if name not in self.names:
             self.names.add(self.new_name(name))
         return name
@@ -534,14 +534,14 @@ class Reader:
         return name
 
     def text(self, text: str) -> str:
-        """What people are told. It may be anything: whoever shows it sees to it that it does no harm."""
+        """Read a text for users. It may be anything: code that shows it makes it safe."""
         return bounded(text, self.limits.text_bytes_max, "a text")
 
     def signature(self, signature: bytes) -> bytes:
         return opaque(signature, self.limits.signature_bytes_max, "a signature")
 
     def unknown(self, wire: Message) -> bytes:
-        """The fields that only a newer version knows, as they came: what is stored or passed on keeps them."""
+        """Return the fields that only a newer version knows, unchanged: a stored or forwarded value keeps them."""
         if not len(UnknownFieldSet(wire)):
             return b""
         self._count(1)

@@ -1,9 +1,9 @@
-"""How much of a frame a value takes at most, told without writing it.
+"""The largest size of a value in a frame, computed without writing it.
 
-Theory of operation. No message may outgrow a frame, and who puts one together must know when to stop: so each value
-has a size that is never less than what it takes on the wire. A frame has room for so many bytes and for so many
+Theory of operation. No message may outgrow a frame, and the code that composes one must know when to stop: so each
+value has a size that is never less than it takes on the wire. A frame has room for a number of bytes and of
 fields; both are one measure here, because every field counts as at least what a frame has in bytes for each of its
-fields. What is measured are transitions, states and intents, whose content is what grows; the ids beside them,
+fields. Transitions, states and intents are measured, because their content can grow; the ids beside them,
 the locks of a snapshot and the envelope have the room that is left between `message_bytes_max` and the frame.
 """
 
@@ -25,18 +25,18 @@ STATE_ID_BYTES: Final = 2 * FIELD_BYTES + WORD_FIELD_BYTES
 NUMBER_PAIR_BYTES: Final = 3 * FIELD_BYTES
 # A leaf is signed after it was measured, so that every transition has room for the longest signature.
 SIGNATURE_FIELD_BYTES: Final = FIELD_BYTES + DEFAULT_LIMITS.signature_bytes_max
-# Without what grows: contents, lists, references, info and calls.
+# Without the parts that can grow: contents, lists, references, info and calls.
 STATE_BYTES: Final = FIELD_BYTES + STATE_ID_BYTES + WORD_FIELD_BYTES
 TRANSITION_BYTES: Final = 3 * FIELD_BYTES + WORD_FIELD_BYTES + SIGNATURE_FIELD_BYTES
 FEW_NAMES: Final = 16
-# What we do not know may be fields of two bytes each.
+# Unknown data may be fields of two bytes each.
 UNKNOWN_FACTOR: Final = FIELD_BYTES // FIELD_BYTES_MIN
 
 Item = TypeVar("Item")
 
 
 def state_bytes(state: State) -> int:
-    """A private state as whoever may see it gets it."""
+    """Return the size of a private state for a node that may see it."""
     names = state.distribution
     size = STATE_BYTES + (_few_names_bytes(names) if len(names) <= FEW_NAMES else _texts_bytes(names))
     if state.content is not None:
@@ -68,12 +68,12 @@ def result_bytes(result: AssemblyResult) -> int:
 
 
 def planned_bytes(transition: Transition, attesters: Attesters) -> int:
-    """A transition with those that the plan of its transaction adds."""
+    """Return the size of a transition with the attesters that the plan of its transaction adds."""
     return transition_bytes(transition) + _attesters_bytes(attesters)
 
 
 def _attesters_bytes(attesters: Attesters) -> int:
-    """With room for the longest signature of each."""
+    """Return the size with room for the longest signature of each."""
     if attesters == NO_ATTESTERS:
         return 0
     size = FIELD_BYTES + _texts_bytes(attesters.endorsers) + _texts_bytes([party for party, _ in attesters.signers])
@@ -106,7 +106,7 @@ def handed_round_bytes(handed: HandedRound) -> int:
 
 
 def fitting(items: Iterable[Item], size_of: Callable[[Item], int], bytes_max: int) -> list[Item]:
-    """As many of these, from the first on, as are no larger than that together; at least one, if there is one."""
+    """Return as many of the first items as fit together; at least one, if there is one."""
     taken: list[Item] = []
     room = bytes_max
     for item in items:
@@ -118,7 +118,7 @@ def fitting(items: Iterable[Item], size_of: Callable[[Item], int], bytes_max: in
 
 
 def in_parts(items: Iterable[Item], size_of: Callable[[Item], int], bytes_max: int) -> tuple[tuple[Item, ...], ...]:
-    """All of these, in as few messages as hold them in their order; one that is larger by itself goes alone."""
+    """Return all items in as few messages as hold them in their order; one that is larger by itself goes alone."""
     parts: list[list[Item]] = []
     room = 0
     for item in items:
@@ -133,7 +133,7 @@ def in_parts(items: Iterable[Item], size_of: Callable[[Item], int], bytes_max: i
 
 @lru_cache(maxsize=1_024)
 def _few_names_bytes(names: tuple[NodeName, ...]) -> int:
-    """The list of a state, which is measured again and again; long ones would take too much memory."""
+    """Return the size of a state's list; cached, as it is measured repeatedly, but not for long ones."""
     return _texts_bytes(names)
 
 

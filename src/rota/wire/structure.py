@@ -1,8 +1,8 @@
-"""Counts the fields of a big frame before protobuf gives memory to them.
+"""Counts the fields of a big frame before protobuf allocates memory for them.
 
-Two bytes on the wire are enough for an empty message, which costs the parser up to a hundred bytes and us as
-many again: four mebibytes of them would become hundreds. This walks over the bytes as the parser would, keeps
-nothing, and stops at the limit. A frame that is too small to hold that many fields need not come here.
+Two bytes on the wire are enough for an empty message, which costs the parser up to a hundred bytes and this node as
+many again: four mebibytes of them would become hundreds. This walks over the bytes as the parser would, stores
+nothing, and stops at the limit. A frame that is too small to hold that many fields needs no check.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VARINT_BITS_MAX: Final = 70
 
 
 def structural_flaw(frame: bytes, fields_max: int) -> str | None:
-    """Why the frame's structure is refused, or nothing."""
+    """Return why the frame's structure is refused, or None."""
     try:
         return _walk(frame, fields_max)
     except IndexError:
@@ -59,11 +59,11 @@ def _walk(frame: bytes, fields_max: int) -> str | None:
             position += 8
         elif wire_type == _FOUR_BYTES:
             position += 4
-        # What remains are the marks of a group, which have no length: what is between them is walked over too.
+        # The rest are the marks of a group, which have no length: the bytes between them are walked over too.
 
 
 def _varint(frame: bytes, position: int) -> tuple[int, int]:
-    """A number of the wire, and the place behind it."""
+    """Return a number of the wire, and the position behind it."""
     byte = frame[position]
     position += 1
     if byte < 0x80:

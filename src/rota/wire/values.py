@@ -16,8 +16,8 @@ NUMBER_MAX: Final = 2**63 - 1
 OUTPUT_MAX: Final = 255
 _LOCK_KINDS: Final = frozenset(types.LockKind)
 
-# Control characters, and those that are not seen but change how a line looks. The list stands here, and not in
-# `str.isprintable`, so that nodes on different versions of Python do not differ about a name.
+# Control characters, and invisible ones that change how a line looks. The list is here, and not in
+# `str.isprintable`, so that nodes on different versions of Python agree about a name.
 _NOT_IN_A_NAME: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
@@ -32,7 +32,7 @@ class UnknownValue(Refused):
 
 
 def name_flaw(name: str, limits: Limits) -> str:
-    """Why no peer would read a message with this name in it, or nothing."""
+    """Return why no peer would read a message with this name in it, or ""."""
     if not name:
         return "a name is empty"
     if _NOT_IN_A_NAME.search(name):

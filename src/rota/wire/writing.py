@@ -1,9 +1,9 @@
 """Messages to their protobuf twins.
 
-Each function fills a message that its parent has already made: to build the parts first and hand them over would
-have protobuf copy every part once per level. What is written here was made here, so that a value that does not fit
-is our own error and loud. Texts are the exception: they may come from a domain or from the chain, mean nothing to
-the protocol, and are cut to what every peer accepts rather than have their message refused for ever.
+Each function fills a message that its parent has already made: if the parts were built first and handed over,
+protobuf would copy every part once per level. All values were made by this node, so that one that does not fit
+is our own error and raises. Texts are the exception: they may come from a domain or from the chain, have no meaning in
+the protocol, and are cut to the limit of every peer, as their message would otherwise be refused forever.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEXT_BYTES_MAX: Final = limits.DEFAULT_LIMITS.text_bytes_max
 
 
 def write_envelope(wire: pb.Envelope, envelope: messages.Envelope) -> None:
-    """The message with what it carries of its author."""
+    """Write the message with the author's data that every message carries."""
     wire.contract = _address(envelope.contract)
     _write_request_id(wire.message_id, envelope.message_id)
     if envelope.correlation_id is not None:
@@ -40,7 +40,7 @@ def write_envelope(wire: pb.Envelope, envelope: messages.Envelope) -> None:
 
 
 def _assert_own_contract(contract: types.ContractAddress, command: messages.DelegationCommand) -> None:
-    """An intent's contract does not travel: the envelope's stands for it."""
+    """Assert that the intents are of the envelope's contract, as an intent's own contract is not sent."""
     for delegation in command.delegations:
         assert delegation.intent.contract == contract, "an intent travels in an envelope of its own contract"
 
@@ -430,7 +430,7 @@ def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Itera
 
 
 def _write_unknown(wire: Message, unknown: bytes) -> None:
-    """What a newer version has said of it goes on as it came (protocol §6)."""
+    """Write the unknown fields of a newer version unchanged (protocol §6)."""
     if unknown:
         wire.MergeFromString(unknown)
 
