@@ -58,7 +58,7 @@ class Seen:
         return len(self._entries)
 
     def note(self, transition: Consistent, shown_by: NodeName, size_bytes: int | None = None) -> None:
-        """Record a transition that a coordinator shows, if this node may see any of its contents."""
+        """Record a transition that a coordinator shows, if it has any content."""
         self._note(transition, (shown_by, False), size_bytes)
 
     def note_signed(self, transition: Consistent, sender: NodeName) -> None:
