@@ -146,9 +146,9 @@ async def test_store_is_asked_when_an_order_that_may_make_a_receipt_due_is_durab
     running = asyncio.create_task(order.run())
     while not store.looks:
         await asyncio.sleep(0)
-    order.ordered((IntentAccepted(an_intent(1)),))
-    order.ordered((BlocksIndexed(2, ()), IntentAccepted(an_intent(2))))
-    order.ordered((IntentAccepted(an_intent(3)),))
+    order.ordered((IntentAccepted,))
+    order.ordered((BlocksIndexed, IntentAccepted))
+    order.ordered((IntentAccepted,))
     order.written(1)
     for _ in range(10):
         await asyncio.sleep(0)

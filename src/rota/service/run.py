@@ -535,7 +535,7 @@ class RunningNode:
             case Persist():
                 self.rounds_dispatched += sum(isinstance(record, RoundDispatch) for record in effect.records)
                 _log_questions(effect.records)
-                self.receipts.ordered(effect.records)
+                self.receipts.ordered(type(record) for record in effect.records)
                 self.adapters.store.perform(effect)
                 self._tell_of_prepared(effect.contract, effect.records)
             case RecallDispatches(nonces, account):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
@@ -37,7 +37,7 @@ from rota.service.interface import AnyReceipt, FullReceipt, ReceiptDefinition, R
 from rota.service.listeners.listeners import Bell, Found
 
 # A leaf signed after the chain has it belongs to an intent of this node, whose receipt is reported anyway.
-MAKE_NOTHING_DUE: Final = (IntentAccepted, LeavesSigned, PermissionGranted, StatesAcknowledged)
+MAKE_NOTHING_DUE: Final = frozenset((IntentAccepted, LeavesSigned, PermissionGranted, StatesAcknowledged))
 NUMBERED_AT_ONCE_MAX: Final = 500
 PAUSE_S: Final = 0.02
 REST: Final = 4
@@ -120,10 +120,10 @@ class ReceiptOrder:
         """Request a look: a receipt may be final or complete now."""
         self._wanted.set()
 
-    def ordered(self, records: Sequence[Record]) -> None:
-        """Record that these records were given to the store, after all earlier ones."""
+    def ordered(self, kinds: Iterable[type[Record]]) -> None:
+        """Note that a write with records of these kinds was given to the store, after all earlier ones."""
         self._ordered += 1
-        if not all(isinstance(record, MAKE_NOTHING_DUE) for record in records):
+        if not MAKE_NOTHING_DUE.issuperset(kinds):
             self._making_due.append(self._ordered)
 
     def written(self, count: int) -> None:
