@@ -54,6 +54,15 @@ async def delegated_to_bob(gold: Gold, node: NodeName, lock: dict[str, Any]) -> 
     return address
 
 
+async def delegated_of_bob(gold: Gold) -> dict[str, Any]:
+    """A lock of Bob's coins for himself, which he alone ends."""
+    locked = await lock_in(gold, NODE3, await gold.submit(NODE3, "lock", [20, "0x"]))
+    asked = [locked["lockId"], BOB, [{"to": BOB, "amount": 15}], "0x", "0x"]
+    lock = await lock_in(gold, NODE3, await gold.submit(NODE3, "prepareUnlock", asked))
+    await delegated_to_bob(gold, NODE3, lock)
+    return lock
+
+
 async def ended_in_public(gold: Gold, lock: dict[str, Any], how: str) -> None:
     """Bob makes the call that the lock's receipt names."""
     facade = gold.nodes.processes[NODE3].facade
@@ -148,11 +157,8 @@ async def test_end_whose_recipients_node_is_away_does_not_hold_up_that_of_anothe
         await gold.mint(ALICE, 100)
         await gold.mint(BOB, 50)
         of_alice = await prepared(gold)
-        locked = await lock_in(gold, NODE3, await gold.submit(NODE3, "lock", [40, "0x"]))
-        asked = [locked["lockId"], BOB, [{"to": BOB, "amount": 30}], "0x", "0x"]
-        of_bob = await lock_in(gold, NODE3, await gold.submit(NODE3, "prepareUnlock", asked))
+        of_bob = await delegated_of_bob(gold)
         await delegated_to_bob(gold, NODE2, of_alice)
-        await delegated_to_bob(gold, NODE3, of_bob)
         await gold.nodes.kill(NODE2)
         await gold.nodes.kill(NODE1)
         await gold.nodes.start(NODE1)
@@ -163,6 +169,44 @@ async def test_end_whose_recipients_node_is_away_does_not_hold_up_that_of_anothe
         await gold.nodes.kill(NODE1)
         await gold.nodes.start(NODE1, NODE2)
         await gold.hook_has(delegateUnlocks=2)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ({"WAITING_MAX": 1, "STUCK_S": 0.0}, "it is the oldest of 1 calls that wait"),
+        ({"GIVEN_UP_S": 0.5}, "what it needs was not there for 0.5 s"),
+    ],
+    ids=["no room", "too long"],
+)
+@in_loop
+async def test_call_of_a_hook_does_not_wait_without_bounds(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    bounds: dict[str, float],
+    told: str,
+) -> None:
+    """The node of an owner stays away: the call is given up with a warning, and later ones are made."""
+    async with gold_on(tmp_path) as gold:
+        await gold.mint(ALICE, 100)
+        await gold.mint(BOB, 50)
+        of_alice = await prepared(gold)
+        of_bob = [await delegated_of_bob(gold) for _ in range(2)]
+        await delegated_to_bob(gold, NODE2, of_alice)
+        await gold.nodes.kill(NODE2)
+        await gold.nodes.kill(NODE1)
+        for name, value in bounds.items():
+            monkeypatch.setattr(ended_locks, name, value)
+        await gold.nodes.start(NODE1)
+        # Bob's address is known by the time of the second one.
+        await ended_in_public(gold, of_bob[0], "cancel")
+        await gold.hook_has(delegateUnlocks=1)
+        await ended_in_public(gold, of_alice, "cancel")
+        await ended_in_public(gold, of_bob[1], "cancel")
+        await gold.hook_has(delegateUnlocks=2)
+        while told not in caplog.text:
+            await asyncio.sleep(0.01)
 
 
 @in_loop
