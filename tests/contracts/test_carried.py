@@ -11,7 +11,7 @@ from rota.calldata import Entry, encode_auth, encode_payload, encode_spend_lock,
 from rota.calldata.locks import PERMITTED_UNTIL_S
 from rota.ledger.bindings import encode_call
 from rota.model.digests import Core, domain_separator, round_digest, void_leaf
-from rota.model.types import Call, ContractAddress, LockChange, LockKind, Preparation, Transition
+from rota.model.types import Call, ContractAddress, Leaf, LockChange, LockKind, Preparation, Transition
 from rota.sim.state_ledger import SkipReason
 from tests.contracts.evm import ALICE, BOB, TIME_S, Reverted, call_data, keccak
 from tests.contracts.kit import (
@@ -305,8 +305,8 @@ def test_gas_of_a_carried_lock_is_bounded() -> None:
         lock=LOCK,
         delegate=BOB,
         expires_at_s=TIME_S + 3_600,
-        spends=keccak(b"1"),
-        cancels=keccak(b"2"),
+        spends=Leaf(keccak(b"1")),
+        cancels=Leaf(keccak(b"2")),
     )
     inputs = tuple(state for maker in makers for state in ids(maker))
     setting = pair.write(50, inputs=inputs, outputs=15, lock=record)
@@ -351,7 +351,12 @@ def test_delegates_commit_does_not_permit_the_carrier_anything() -> None:
     pair.as_carrier(pair.carry(coin))
     spending = write(pair.separator, 1, outputs=2)
     record = LockChange(
-        kind=LockKind.SET, lock=LOCK, delegate=BOB, expires_at_s=TIME_S + 3_600, spends=spending.leaf, cancels=bytes(32)
+        kind=LockKind.SET,
+        lock=LOCK,
+        delegate=BOB,
+        expires_at_s=TIME_S + 3_600,
+        spends=spending.leaf,
+        cancels=Leaf(bytes(32)),
     )
     pair.as_carrier(pair.carry(pair.write(2, inputs=ids(coin), lock=record)))
     payload = permitted_payload(spending)

@@ -62,17 +62,17 @@ def test_payments_from_a_lock_that_is_not_prepared_count_when_they_are_made() ->
 
 def test_nothing_is_decided_for_another_token_or_by_another_caller() -> None:
     guard = Guard()
-    operations = [
-        ("onMint", NOTARY, BOB, 1, b""),
-        ("onTransfer", ALICE, ALICE, BOB, 1, b""),
-        ("onBurn", ALICE, ALICE, 1, b""),
-        ("onLock", ALICE, LOCK, ALICE, 1, b""),
-        ("onCreateTransferLock", ALICE, LOCK, ALICE, 1, for_bob(1), b""),
-        ("onPrepareUnlock", ALICE, LOCK, for_bob(0), b""),
-        ("onDelegateLock", ALICE, LOCK, BOB),
-        ("onUnlock", ALICE, LOCK, [], b""),
+    operations: list[tuple[str, tuple[object, ...]]] = [
+        ("onMint", (NOTARY, BOB, 1, b"")),
+        ("onTransfer", (ALICE, ALICE, BOB, 1, b"")),
+        ("onBurn", (ALICE, ALICE, 1, b"")),
+        ("onLock", (ALICE, LOCK, ALICE, 1, b"")),
+        ("onCreateTransferLock", (ALICE, LOCK, ALICE, 1, for_bob(1), b"")),
+        ("onPrepareUnlock", (ALICE, LOCK, for_bob(0), b"")),
+        ("onDelegateLock", (ALICE, LOCK, BOB)),
+        ("onUnlock", (ALICE, LOCK, [], b"")),
     ]
-    for name, *arguments in operations:
+    for name, arguments in operations:
         with pytest.raises(Reverted):
             guard.call(name, *arguments, (OTHER_TOKEN, b"carry"))
         with pytest.raises(Reverted):
