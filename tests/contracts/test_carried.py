@@ -313,7 +313,7 @@ def test_gas_of_a_carried_lock_is_bounded() -> None:
     assert pair.outer(200, pair.carry(setting), gas=250_000).mask == 1
 
 
-def test_notary_can_void_what_a_lock_permits_and_nobody_gets_anything_then() -> None:
+def test_notary_can_void_what_a_lock_permits_and_no_account_gets_anything_then() -> None:
     """The empty transition of that intent id passes no carrier. It is the notary's power to refuse: nothing is made."""
     pair = Pair()
     setting, spending = locking(pair, 0)
@@ -345,7 +345,7 @@ def test_delegate_commits_nothing_but_what_the_lock_permits() -> None:
 
 
 def test_delegates_commit_does_not_permit_the_carrier_anything() -> None:
-    """What a lock permitted is no longer permitted in the same transaction, nor to `carry`, nor once more."""
+    """What a lock permitted is no longer permitted in the same transaction, nor to `carry`, nor a second time."""
     pair = Pair(CAROL)
     coin = pair.write(0, outputs=1)
     pair.as_carrier(pair.carry(coin))

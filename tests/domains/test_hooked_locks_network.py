@@ -152,7 +152,7 @@ async def test_end_of_a_lock_reaches_its_hook_once_across_a_crash_of_the_notary(
 
 @in_loop
 async def test_end_whose_recipients_node_is_away_does_not_hold_up_that_of_another_lock(tmp_path: Path) -> None:
-    """The notary's node has restarted, and knows no addresses; Alice's node does not say hers."""
+    """The notary's node has restarted, and knows no addresses; Alice's node does not answer."""
     async with gold_on(tmp_path) as gold:
         await gold.mint(ALICE, 100)
         await gold.mint(BOB, 50)

@@ -167,7 +167,7 @@ def _root(square: int) -> int:
 
 
 def written_over(folder: Path, content: bytes) -> None:
-    """Another key file, with the hash that the transcript beside it says."""
+    """Another key file, with its hash in the transcript beside it."""
     key_path(folder, CIRCUIT).write_bytes(content)
     text = json.loads((folder / TRANSCRIPT).read_text())
     text["circuits"][0]["proving_key_hash"] = hashlib.sha256(content).hexdigest()
@@ -209,7 +209,7 @@ def test_a_file_that_is_no_key_is_told(copied: Path, content: bytes, reason: str
 def test_a_key_of_something_else_than_its_circuit_is_not_used(
     copied: Path, header: dict[str, object], reason: str
 ) -> None:
-    """Also when whoever made the transcript mixed up files: no proof is made with it."""
+    """Also when the transcript was made of mixed up files: no proof is made with it."""
     written_over(copied, with_header(key_path(copied, CIRCUIT).read_bytes(), **header))
     with pytest.raises(KeyFileWrong, match=reason):
         load_key(copied, CIRCUIT)
@@ -229,7 +229,7 @@ def test_a_key_of_something_else_than_its_circuit_is_not_used(
     ids=["truncated", "longer", "infinity", "another number", "too large"],
 )
 def test_a_key_that_is_not_whole_is_not_used(copied: Path, change: Callable[[bytes], bytes], reason: str) -> None:
-    """Its hash is right: whoever made the transcript took the hash of a wrong file."""
+    """Its hash is right: the transcript has the hash of a wrong file."""
     written_over(copied, change(key_path(copied, CIRCUIT).read_bytes()))
     with pytest.raises(KeyFileWrong, match=reason):
         load_key(copied, CIRCUIT)
@@ -240,13 +240,13 @@ def test_a_key_of_another_set_up_is_not_used(copied: Path) -> None:
     """Its proofs verify with its own verifying key, and not with the contract's: none of them is made."""
     other = write_key(CIRCUIT, set_up(structure(CIRCUIT)))
     written_over(copied, other)
-    with pytest.raises(KeyFileWrong, match=r"anon_2_2\.key does not have the verifying key that transcript\.json"):
+    with pytest.raises(KeyFileWrong, match=r"anon_2_2\.key does not have the verifying key in transcript\.json"):
         load_key(copied, CIRCUIT)
 
 
 @pytest.mark.slow
 def test_points_of_another_order_are_read_and_give_no_proof_that_verifies(copied: Path) -> None:
-    """The second curve has more points than the second group. Whoever has such a point hashed gets no proof out."""
+    """The second curve has more points than the second group. A transcript with the hash of such a key gives no proof."""
     key = key_of(CIRCUIT)
     wrong = replace(key, right_second=(outside_of_second_group(), *key.right_second[1:]))
     written_over(copied, write_key(CIRCUIT, wrong))

@@ -178,7 +178,7 @@ def reading_key(folder: Path, circuit: Circuit) -> Reading[ProvingKey]:
     except (KeyError, TypeError, ValueError) as error:
         raise KeyFileWrong(f"{path} is not a proving key: {error}") from error
     if words_of(key.verifying) != entry.verifying_key:
-        raise KeyFileWrong(f"{path} does not have the verifying key that {TRANSCRIPT} beside it says")
+        raise KeyFileWrong(f"{path} does not have the verifying key in {TRANSCRIPT} beside it")
     return key
 
 

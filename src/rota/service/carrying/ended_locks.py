@@ -8,7 +8,7 @@ before the first lock was set. The transaction is submitted under a key that fol
 beside the position, so that a crash between the submission and the next position submits nothing twice, and no caller
 can use the key first. A transaction that fails is not repeated: the lock has ended.
 
-Anybody can deploy a token that names a party of this node as its notary, with recipients at nodes that do not answer.
+Any node can deploy a token that names a party of this node as its notary, with recipients at nodes that do not answer.
 So each call waits by itself for what it needs, and the position stays before the first that waits. So many
 wait at most; a call that waits too long, or the oldest of the token that has most when there is no room, is given up.
 """
