@@ -175,7 +175,7 @@ def written_over(folder: Path, content: bytes) -> None:
 
 
 def with_header(content: bytes, **changed: object) -> bytes:
-    """A key whose header says something else."""
+    """A key with another header."""
     magic, header, points = content.split(b"\n", 2)
     return b"\n".join((magic, json.dumps(json.loads(header) | changed).encode(), points))
 
@@ -246,7 +246,7 @@ def test_a_key_of_another_set_up_is_not_used(copied: Path) -> None:
 
 @pytest.mark.slow
 def test_points_of_another_order_are_read_and_give_no_proof_that_verifies(copied: Path) -> None:
-    """The second curve has more points than the second group. A transcript with the hash of such a key gives no proof."""
+    """The second curve has more points than the second group. Only the hash of a key excludes them."""
     key = key_of(CIRCUIT)
     wrong = replace(key, right_second=(outside_of_second_group(), *key.right_second[1:]))
     written_over(copied, write_key(CIRCUIT, wrong))
