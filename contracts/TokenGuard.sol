@@ -45,6 +45,9 @@ contract TokenGuard {
     /// @notice Who locked coins: they come back to this account, or go where it has them prepared to go.
     mapping(bytes32 lockId => address owner) public ownerOf;
 
+    /// @notice Whether the payments of a lock were counted already, when it was prepared.
+    mapping(bytes32 lockId => bool isPrepared) public isPrepared;
+
     modifier onlyNotary() {
         require(msg.sender == notary, "only the notary calls this");
         _;
@@ -140,7 +143,7 @@ contract TokenGuard {
         PreparedTransaction calldata prepared
     ) external onlyNotary {
         _lock(sender, lockId, from);
-        _payAll(from, recipients);
+        _prepare(lockId, recipients);
         _carryOut(prepared);
     }
 
@@ -152,7 +155,7 @@ contract TokenGuard {
         bytes calldata,
         PreparedTransaction calldata prepared
     ) external onlyNotary {
-        _payAll(ownerOf[lockId], recipients);
+        _prepare(lockId, recipients);
         _carryOut(prepared);
     }
 
@@ -169,7 +172,7 @@ contract TokenGuard {
         bytes calldata,
         PreparedTransaction calldata prepared
     ) external onlyNotary {
-        _payAll(ownerOf[lockId], recipients);
+        if (!isPrepared[lockId]) _payAll(ownerOf[lockId], recipients);
         _carryOut(prepared);
     }
 
@@ -185,6 +188,11 @@ contract TokenGuard {
         require(sender == from || sender == notary, "only the owner or the notary locks");
         require(isAllowed[from], "the owner is not on the list");
         ownerOf[lockId] = from;
+    }
+
+    function _prepare(bytes32 lockId, UnlockRecipient[] calldata recipients) private {
+        isPrepared[lockId] = true;
+        _payAll(ownerOf[lockId], recipients);
     }
 
     function _payAll(address from, UnlockRecipient[] calldata recipients) private {

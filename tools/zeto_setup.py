@@ -21,10 +21,10 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rota.domains.zeto.circuits import CIRCUITS, Circuit, structure
-from rota.prover.groth16 import VerifyingKey, set_up
+from rota.prover.groth16 import set_up
 from rota.prover.key_files import (
     DEVELOPMENT_KEYS,
     TRANSCRIPT,
@@ -33,6 +33,7 @@ from rota.prover.key_files import (
     hash_of_constraints,
     key_path,
     read_transcript,
+    words_of,
     write_key,
 )
 from tools.zeto_contracts import generated
@@ -96,7 +97,7 @@ def _made_key(folder: Path, circuit: Circuit) -> SetUp:
         hash_of_constraints(circuit),
         hashlib.sha256(content).hexdigest(),
         len(content),
-        _words_of(key.verifying),
+        words_of(key.verifying),
     )
 
 
@@ -107,18 +108,6 @@ def _written(folder: Path, transcript: Transcript) -> Transcript:
 
 def _now() -> str:
     return datetime.now(UTC).replace(microsecond=0).isoformat()
-
-
-def _words_of(key: VerifyingKey) -> dict[str, Any]:
-    """The key as the precompiles take it: in the second group the imaginary part comes first."""
-    seconds = {"beta": key.beta, "gamma": key.gamma, "delta": key.delta}
-    words: dict[str, Any] = {"alpha": _hex(key.alpha.x, key.alpha.y)}
-    words |= {name: _hex(*reversed(point.x), *reversed(point.y)) for name, point in seconds.items()}
-    return words | {"inputs": [_hex(point.x, point.y) for point in key.inputs]}
-
-
-def _hex(*numbers: int) -> list[str]:
-    return [f"{number:064x}" for number in numbers]
 
 
 def _tell_stale(root: Path) -> int:

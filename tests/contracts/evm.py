@@ -42,6 +42,7 @@ _SHIPPED: Final = (
         "Epochs",
         "Proposals",
         "PoseidonTree",
+        "TokenGuard",
     ),
     *("VerifierAnonKyc2x2", "VerifierAnonNullifierKyc2x2"),
     *("VerifierAnon2x2", "VerifierAnon10x8", "VerifierAnonNullifier2x2", "VerifierAnonNullifier5x8"),

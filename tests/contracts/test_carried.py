@@ -8,9 +8,10 @@ import pytest
 
 from rota.bench.gas import address_of
 from rota.calldata import Entry, encode_auth, encode_payload, encode_spend_lock, permitted_payload
+from rota.calldata.locks import PERMITTED_UNTIL_S
 from rota.ledger.bindings import encode_call
 from rota.model.digests import Core, domain_separator, round_digest, void_leaf
-from rota.model.types import Call, ContractAddress, LockChange, LockKind, Preparation, Transition
+from rota.model.types import Call, ContractAddress, Leaf, LockChange, LockKind, Preparation, Transition
 from rota.sim.state_ledger import SkipReason
 from tests.contracts.evm import ALICE, BOB, TIME_S, Reverted, call_data, keccak
 from tests.contracts.kit import (
@@ -291,3 +292,79 @@ def test_gas_of_a_carried_transfer_is_bounded() -> None:
         assert pair.outer(100 + int.from_bytes(maker.intent[-1:], "big"), pair.carry(maker)).mask == 1
     spending = pair.write(50, inputs=tuple(state for maker in makers for state in ids(maker)), outputs=15)
     assert pair.outer(200, pair.carry(spending), gas=250_000).mask == 1
+
+
+def test_gas_of_a_carried_lock_is_bounded() -> None:
+    """As above: all inputs become a record, which takes three words, and change."""
+    pair = Pair()
+    makers = [pair.write(number, outputs=1) for number in range(15)]
+    for maker in makers:
+        assert pair.outer(100 + int.from_bytes(maker.intent[-1:], "big"), pair.carry(maker)).mask == 1
+    record = LockChange(
+        kind=LockKind.SET,
+        lock=LOCK,
+        delegate=BOB,
+        expires_at_s=TIME_S + 3_600,
+        spends=Leaf(keccak(b"1")),
+        cancels=Leaf(keccak(b"2")),
+    )
+    inputs = tuple(state for maker in makers for state in ids(maker))
+    setting = pair.write(50, inputs=inputs, outputs=15, lock=record)
+    assert pair.outer(200, pair.carry(setting), gas=250_000).mask == 1
+
+
+def test_notary_can_void_what_a_lock_permits_and_no_account_gets_anything_then() -> None:
+    """The empty transition of that intent id passes no carrier. It is the notary's power to refuse: nothing is made."""
+    pair = Pair()
+    setting, spending = locking(pair, 0)
+    assert pair.outer(200, pair.carry(setting)).mask == 1
+    void = Transition(spending.intent, void_leaf(pair.separator, spending.intent))
+    payload, auth = pair.signed(void)
+    with pytest.raises(Reverted):
+        pair.chain.send(pair.token, call_data("Carried", "commit", payload, bytes(32), b""), BOB)
+    pair.chain.send(pair.token, call_data("Carried", "commit", payload, bytes(32), auth), ALICE)
+    with pytest.raises(Reverted, match="NotCommitted"):
+        pair.chain.send(pair.token, encode_spend_lock(LOCK, permitted_payload(spending)), BOB)
+    assert not pair.is_there(spending)
+    assert pair.chain.call("Carried", pair.token, "isLockActive", LOCK)
+
+
+def test_delegate_commits_nothing_but_what_the_lock_permits() -> None:
+    pair = Pair()
+    setting, spending = locking(pair, 0)
+    assert pair.outer(200, pair.carry(setting)).mask == 1
+    other = write(pair.separator, 7, outputs=3)
+    void = Transition(intent_id(8), void_leaf(pair.separator, intent_id(8)))
+    for entries in ((other,), (spending, other), (other, spending), (void,), (spending, void)):
+        payload = encode_payload(entries, PERMITTED_UNTIL_S)
+        with pytest.raises(Reverted):
+            pair.chain.send(pair.token, encode_spend_lock(LOCK, payload), BOB)
+    assert not pair.is_used(other)
+    assert not pair.is_used(void)
+    pair.chain.send(pair.token, encode_spend_lock(LOCK, permitted_payload(spending)), BOB)
+
+
+def test_delegates_commit_does_not_permit_the_carrier_anything() -> None:
+    """What a lock permitted is no longer permitted in the same transaction, nor to `carry`, nor a second time."""
+    pair = Pair(CAROL)
+    coin = pair.write(0, outputs=1)
+    pair.as_carrier(pair.carry(coin))
+    spending = write(pair.separator, 1, outputs=2)
+    record = LockChange(
+        kind=LockKind.SET,
+        lock=LOCK,
+        delegate=BOB,
+        expires_at_s=TIME_S + 3_600,
+        spends=spending.leaf,
+        cancels=Leaf(bytes(32)),
+    )
+    pair.as_carrier(pair.carry(pair.write(2, inputs=ids(coin), lock=record)))
+    payload = permitted_payload(spending)
+    cores = _chain((core_of_transition(pair.separator, spending),))
+    carrying = encode_call("Carried", "carry", DECIDER, payload, b"", cores)
+    with pytest.raises(Reverted):
+        pair.as_carrier(carrying)
+    pair.chain.send(pair.token, encode_spend_lock(LOCK, payload), BOB)
+    for _ in range(2):
+        with pytest.raises(Reverted, match="LockNotActive"):
+            pair.chain.send(pair.token, encode_spend_lock(LOCK, payload), BOB)

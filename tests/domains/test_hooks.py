@@ -13,7 +13,7 @@ from rota.abi.codec import entry_of
 from rota.domains.base import CarryingCall, Rejected
 from rota.domains.noto import Noto
 from rota.domains.noto.hooks import HOOKED_OPTIONS_WITHOUT_LOCKS
-from rota.domains.noto.records import BasicOptions, Configuration, Lock, RecordedLock
+from rota.domains.noto.records import Attached, BasicOptions, Configuration, Lock, RecordedLock
 from rota.host import deploy
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.proved_ledgers import code_for
@@ -222,6 +222,16 @@ def test_hook_decides_about_the_delegate_of_a_lock_and_about_its_owners_ending()
     assert built.refusal(made, ALICE) == ""
     signature = f"onDelegateLock(address,bytes32,address,{TUPLE})"
     assert given_to(asked_of_hook(built, made)) == (signature, [ALICE, lock, DELEGATE])
+
+
+@pytest.mark.parametrize(("given", "told"), [("0x", "0x05"), ("0x06", "0x06")])
+def test_hook_gets_the_data_that_recipients_of_a_spent_lock_get(given: str, told: str) -> None:
+    built = funded()
+    asked = {"from": ALICE, **TO_BOB, "unlockData": "0x05"}
+    lock = lock_of(built, built.do(ALICE, "createTransferLock", asked, CARRIED))
+    spent = built.assemble(ALICE, "spendLock", {"lockId": lock, "data": given}, CARRIED)
+    (attached,) = {each.data for each in built.records(spent, NOTARY_NODE) if isinstance(each, Attached)}
+    assert given_to(asked_of_hook(built, spent))[1][-1] == told == "0x" + attached.hex()
 
 
 def test_token_of_an_earlier_version_has_no_locks() -> None:

@@ -102,7 +102,7 @@ class Proof:
 def set_up(circuit: Structure) -> ProvingKey:
     """Return keys for a circuit, from random secrets that are then discarded."""
     tau, alpha, beta, gamma, delta = (1 + secrets.randbelow(ORDER - 1) for _ in range(5))
-    size = _domain_size(circuit)
+    size = domain_size(len(circuit.constraints), circuit.public_count)
     left, right, result = _columns(circuit, values_of_lagrange(size, tau))
     joined = [(beta * a + alpha * b + c) % ORDER for a, b, c in zip(left, right, result, strict=True)]
     shown, hidden = joined[: circuit.public_count + 1], joined[circuit.public_count + 1 :]
@@ -160,9 +160,9 @@ def verify(key: VerifyingKey, public_inputs: Sequence[int], proof: Proof) -> boo
     return are_pairings_equal((proof.a, proof.b), ((key.alpha, key.beta), (shown, key.gamma), (proof.c, key.delta)))
 
 
-def _domain_size(circuit: Structure) -> int:
+def domain_size(constraint_count: int, public_count: int) -> int:
     """Return a power of two with room for each constraint and for each public input's own row."""
-    return 1 << (len(circuit.constraints) + circuit.public_count).bit_length()
+    return 1 << (constraint_count + public_count).bit_length()
 
 
 def _columns(circuit: Structure, lagrange: Sequence[int]) -> tuple[list[int], list[int], list[int]]:

@@ -26,7 +26,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from rota import extras
 from rota.domains.zeto.circuits import Circuit, structure
 from rota.prover.curve import G1_BYTES, G2_BYTES, read_first, read_second, write_points
-from rota.prover.groth16 import ProvingKey, VerifyingKey
+from rota.prover.groth16 import ProvingKey, VerifyingKey, domain_size
 
 DEVELOPMENT_KEYS: Final = Path(__file__).with_name("development_keys")
 TRANSCRIPT: Final = "transcript.json"
@@ -173,19 +173,41 @@ def reading_key(folder: Path, circuit: Circuit) -> Reading[ProvingKey]:
     if hashlib.sha256(content).hexdigest() != entry.proving_key_hash:
         raise KeyFileWrong(f"{path} does not have the SHA-256 that {TRANSCRIPT} beside it says")
     try:
-        return (yield from _read_key(content))
-    except (KeyError, ValueError) as error:
+        key = yield from _read_key(content, circuit, entry)
+    except (KeyError, TypeError, ValueError) as error:
         raise KeyFileWrong(f"{path} is not a proving key: {error}") from error
+    if words_of(key.verifying) != entry.verifying_key:
+        raise KeyFileWrong(f"{path} does not have the verifying key in {TRANSCRIPT} beside it")
+    return key
 
 
-def _read_key(content: bytes) -> Reading[ProvingKey]:
+def words_of(key: VerifyingKey) -> dict[str, Any]:
+    """A verifying key as transcripts have it and precompiles take it: in the second group the imaginary part first."""
+    seconds = {"beta": key.beta, "gamma": key.gamma, "delta": key.delta}
+    words: dict[str, Any] = {"alpha": _hexadecimal(key.alpha.x, key.alpha.y)}
+    words |= {name: _hexadecimal(*reversed(point.x), *reversed(point.y)) for name, point in seconds.items()}
+    return words | {"inputs": [_hexadecimal(point.x, point.y) for point in key.inputs]}
+
+
+def _hexadecimal(*numbers: int) -> list[str]:
+    return [f"{number:064x}" for number in numbers]
+
+
+def _read_key(content: bytes, circuit: Circuit, entry: SetUp) -> Reading[ProvingKey]:
     if not content.startswith(_MAGIC):
         raise ValueError(f"it does not begin with {_MAGIC!r}")
     end = content.index(b"\n", len(_MAGIC), len(_MAGIC) + _HEADER_BYTES_MAX) + 1
     header = json.loads(content[len(_MAGIC) : end])
     wires, public, size = header["wires"], header["public"], header["domain_size"]
+    if (header["circuit"], public) != (entry.circuit, circuit.public_count):
+        raise ValueError(f"it is of the circuit {header['circuit']}, with {public} public wires")
+    expected = domain_size(entry.constraint_count, public)
+    if size != expected:
+        raise ValueError(f"its domain has {size} places, and that of its circuit {expected}")
     rest = _Reader(content, end)
     left_wires, right_wires = rest.marks(wires), rest.marks(wires)
+    if (len(left_wires), len(right_wires)) != (header["left"], header["right"]):
+        raise ValueError("it does not have as many points as wires that are marked")
     left = yield from rest.first(header["left"])
     right = yield from rest.first(header["right"])
     hidden = yield from rest.first(wires - public - 1)

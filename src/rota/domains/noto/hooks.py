@@ -317,9 +317,11 @@ def _delegation(operation: _Operation) -> _Arguments:
 
 
 def _spent_lock(operation: _Operation) -> _Arguments:
-    """The owner has a lock do what it was prepared for."""
-    assert operation.lock is not None, "it spends one"
-    return _lock(operation), _recipients(operation.lock.recipients), _data(operation.arguments)
+    """The owner has a lock do what it was prepared for, with the data of its preparation unless there is other data."""
+    lock, arguments = operation.lock, operation.arguments
+    assert lock is not None, "it spends one"
+    assert isinstance(arguments, EndLock), "of spendLock"
+    return _lock(operation), _recipients(lock.recipients), ("data", "bytes", arguments.data or lock.unlock_data)
 
 
 def _cancelled_lock(operation: _Operation) -> _Arguments:

@@ -129,7 +129,8 @@ class CarryingDesk:
         while True:
             try:
                 return await ask()
-            except Unavailable as trouble:
+            except (Unavailable, errors.OutcomeUnknown) as trouble:
+                # A submission that takes long is found under its key later.
                 if self._trouble.is_new(str(trouble)):
                     catalogue.CARRYING_WAITING.log(reason=str(trouble))
             await asyncio.sleep(pause_s)
