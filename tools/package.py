@@ -200,7 +200,8 @@ def _serving(rota: Path, home: Path, environment: Mapping[str, str]) -> Iterator
                 raise PackageFails(f"`rota {' '.join(SERVE)}` started no nodes")
             yield json.loads(line)["nodes"]["node1"]["rpc"]
         finally:
-            process.send_signal(signal.SIGINT)
+            # As a service manager does. A shell that starts this in the background has it ignore SIGINT.
+            process.send_signal(signal.SIGTERM)
             try:
                 process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
