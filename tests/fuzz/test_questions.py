@@ -75,9 +75,9 @@ ASKED: Final = {
     "ledger.proved_ledgers:code_for ledger_of": Then.REFUSAL,
     "service.carrying.carrying:CarryingDesk._submission_of carry": Then.REFUSAL,
     "service.carrying.carrying:CarryingDesk._submission_of parties_to_carry": Then.REFUSAL,
-    "service.carrying.ended_locks:EndedLocks._submission_of ended_lock": Then.REFUSAL,
-    "service.carrying.ended_locks:EndedLocks._submission_of notify": Then.REFUSAL,
-    "service.carrying.ended_locks:EndedLocks._submission_of parties_to_notify": Then.REFUSAL,
+    "service.carrying.ended_locks:EndedLocks._end_in ended_lock": Then.REFUSAL,
+    "service.carrying.ended_locks:EndedLocks._submit notify": Then.REFUSAL,
+    "service.carrying.ended_locks:EndedLocks._submit parties_to_notify": Then.REFUSAL,
     "service.keys.verifiers:PartyVerifiers._own verifier_of": Then.CALLER,
 }
 METHODS: Final = {name for name, value in vars(Domain).items() if callable(value) and not name.startswith("_")}
