@@ -207,6 +207,17 @@ def test_transition_that_a_liar_shows_under_the_digest_of_another_round_is_not_s
     assert not found("O4", *first, Said(B, C, request), asked, signed)[0]
 
 
+def test_approval_of_a_round_is_no_signature_that_commits_it() -> None:
+    """Seed 400623: a liar asked for approval of a prepared transition, which reserves nothing."""
+    asked, approved = signs(prepared(b"A-1", STATE))
+    assert isinstance(asked, Said)
+    assert isinstance(asked.body, EndorsementRequest)
+    for_approval = Said(B, A, replace(asked.body, asks_approval=True))
+    other = signs(prepared(b"A-2", STATE))
+    assert not found("O4", for_approval, approved, *other)[0]
+    assert found("O4", for_approval, asked, approved, *other)[0], "it was asked for a signature under that number too"
+
+
 def test_prepared_transition_that_expired_or_was_voided_binds_its_endorser_no_more() -> None:
     first, second = signs(prepared(b"A-1", STATE)), signs(prepared(b"A-2", STATE), 2_000)
     assert found("O4", *first, BlockMined(1, 900), *second)[0], "it is valid in that second"

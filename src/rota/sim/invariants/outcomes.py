@@ -18,6 +18,7 @@ from rota.model.types import (
     NodeName,
     Outcome,
     Receipt,
+    RequestId,
     StateId,
     Transition,
 )
@@ -325,6 +326,8 @@ class PreparedDoNotConflict(Invariant):
     def hears(self) -> Mapping[type[Any], Handler]:
         """Handlers for endorsement requests, signatures, and ledger outcomes."""
         self.asked: dict[tuple[ContractAddress, Digest], tuple[Prepared, ...]] = {}
+        # Requests for approval alone: endorser, coordinator, request and digest. An approval commits no round.
+        self.approvals: dict[tuple[NodeName, NodeName, RequestId, Digest], bool] = {}
         self.standing: dict[tuple[NodeName, ContractAddress], dict[Leaf, Prepared]] = {}
         self.over: set[IntentId] = set()
         self.spent: set[StateId] = set()
@@ -342,6 +345,8 @@ class PreparedDoNotConflict(Invariant):
         prepared = [each for each in body.transitions if each.preparation is not None]
         if not prepared:
             return
+        request = fact.peer, fact.node, body.request_id, body.digest
+        self.approvals[request] = body.asks_approval and self.approvals.get(request, True)
         if (contract, body.digest) not in self.asked:
             separator = self.terms.separator(contract)
             leaves = tuple(each.leaf for each in body.transitions)
@@ -363,6 +368,8 @@ class PreparedDoNotConflict(Invariant):
         self.time_s = max(self.time_s, fact.time_s)
 
     def _endorsed(self, fact: Endorsed) -> None:
+        if self.approvals.get((fact.node, fact.coordinator, fact.request_id, fact.digest), False):
+            return
         for signed in self.asked.get((fact.contract, fact.digest), ()):
             standing = self.standing.setdefault((fact.node, fact.contract), {})
             for leaf in [leaf for leaf, each in standing.items() if not self._stands(each)]:
