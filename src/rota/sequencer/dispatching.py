@@ -2,7 +2,7 @@
 
 Theory of operation. A round is dispatched when every remaining member is permitted and all their
 dependencies are dispatched. The ledger gets members that left an endorsed round as bare leaves: the signatures
-stay valid for the rest. A write that fails is retried with backoff.
+stay valid for the rest. If the signer fails, the dispatch is retried with backoff.
 """
 
 from __future__ import annotations
